@@ -1,0 +1,1 @@
+"""Hard-Eight: eight first-person 3D physics tasks."""

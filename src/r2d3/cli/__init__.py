@@ -1,0 +1,1 @@
+"""The command line, `r2d3`."""
