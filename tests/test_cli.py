@@ -252,9 +252,9 @@ def test_tasks_on_a_terminal_is_a_drawn_table_with_every_name(capsys, monkeypatc
 
 
 def test_one_task_tells_its_milestones_in_order(capsys):
-    from hard_eight.task import all_tasks
+    from hard_eight.task import find_task
 
-    (task,) = [task for task in all_tasks() if task.name == "wall_sensor"]
+    task = find_task("wall_sensor")
     status, out, _ = r2d3("tasks", "wall_sensor", capsys=capsys)
     assert status == 0
     places = [out.index(f"{i}. {name}") for i, name in enumerate(task.milestones, start=1)]
@@ -263,10 +263,23 @@ def test_one_task_tells_its_milestones_in_order(capsys):
     assert "HardEight/WallSensor-v0" in out
 
 
-@pytest.mark.parametrize("given", ["wallsensor", "WallSensor", "wall-sensor", "wall_senser"])
+@pytest.mark.parametrize("given", ["wallsensor", "wall-sensor", "wall_senser"])
 def test_a_task_that_is_nearly_named_is_guessed(given, capsys):
-    status, _, err = r2d3("tasks", given, capsys=capsys)
-    assert (status, err) == (2, f"r2d3: no task '{given}'; did you mean 'wall_sensor'?\n")
+    status, out, err = r2d3("tasks", given, capsys=capsys)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"r2d3: no task '{given}'; did you mean 'wall_sensor'?")
+    assert err.count("\n") == 1
+
+
+def test_one_task_tells_what_varies_and_how_people_do(capsys):
+    from hard_eight.task import find_task
+
+    task = find_task("wall_sensor")
+    _, out, _ = r2d3("tasks", "wall_sensor", capsys=capsys)
+    assert task.varies
+    assert all(what in out for what in task.varies)
+    assert "9.1 ± 2.8" in out
+    assert "280 ± 87 frames" in out
 
 
 def test_tasks_as_json(capsys):

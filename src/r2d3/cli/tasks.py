@@ -4,9 +4,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from r2d3.cli.guess import unknown
 from r2d3.cli.table import print_table
-from r2d3.errors import UserError
 
 if TYPE_CHECKING:
     from hard_eight.task import Task
@@ -23,37 +21,30 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("task", nargs="?", metavar="TASK", help="describe this task")
+    what.add_argument(
+        "task",
+        nargs="?",
+        metavar="TASK",
+        help="describe this task (its name, Gymnasium id or level)",
+    )
     what.add_argument("--actions", action="store_true", help="list the actions instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
+    # Imported late: `r2d3 tasks --help` should not wait for the physics to load.
+    from hard_eight.task import all_tasks, find_task
+
     if args.actions:
         _print_actions(args.json)
     elif args.task is not None:
-        _print_task(_find(args.task), args.json)
+        _print_task(find_task(args.task), args.json)
     else:
-        _print_tasks(args.json)
+        _print_tasks(all_tasks(), args.json)
     return 0
 
 
-def _all_tasks() -> "list[Task]":
-    # Imported late: `r2d3 tasks --help` should not wait for the physics to load.
-    from hard_eight.task import all_tasks
-
-    return list(all_tasks())
-
-
-def _find(name: str) -> "Task":
-    tasks = {task.name: task for task in _all_tasks()}
-    if name not in tasks:
-        raise UserError(unknown("task", name, tasks))
-    return tasks[name]
-
-
-def _print_tasks(as_json: bool) -> None:
-    tasks = _all_tasks()
+def _print_tasks(tasks: "list[Task]", as_json: bool) -> None:
     if as_json:
         _print_json([_facts(task) for task in tasks])
         return
@@ -75,7 +66,11 @@ def _print_task(task: "Task", as_json: bool) -> None:
     if task.human_return:
         print(f"human return    {task.human_return}")
     if task.human_length:
-        print(f"human length    {task.human_length}")
+        print(f"human length    {task.human_length} frames, 30 a second")
+    print()
+    print("what varies")
+    for what in task.varies:
+        print(f"  - {what}")
     print()
     print("milestones, in order")
     for number, milestone in enumerate(task.milestones, start=1):
@@ -88,6 +83,7 @@ def _facts(task: "Task") -> dict[str, Any]:
         "gym_id": task.gym_id,
         "level": task.level,
         "summary": task.summary,
+        "varies": list(task.varies),
         "milestones": list(task.milestones),
         "human_return": task.human_return,
         "human_length": task.human_length,
