@@ -52,4 +52,4 @@ docs: $(INSTALLED)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(wildcard src tests benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
