@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     # Imported late: `r2d3 tasks --help` should not wait for the physics to load.
+    import hard_eight.tasks  # noqa: F401  fills the registry
     from hard_eight.task import all_tasks, find_task
 
     if args.actions:
