@@ -9,6 +9,7 @@ import hashlib
 from pathlib import Path
 
 from numba import njit
+from numba.extending import register_jitable
 
 # No 'contract' and no 'reassoc': the same arithmetic, hence the same pixels, with and without FMA.
 _OPTIONS = {
@@ -30,3 +31,7 @@ FINGERPRINT = _fingerprint()
 
 inner = njit(**_OPTIONS)
 entry = njit(cache=True, **_OPTIONS)
+
+# Plain Python when Python calls it, compiled when compiled code does: for the little maths that
+# building a world needs too.
+shared = register_jitable(fastmath=_OPTIONS["fastmath"], error_model="numpy")

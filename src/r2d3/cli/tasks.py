@@ -96,10 +96,10 @@ def _print_actions(as_json: bool) -> None:
 
     if as_json:
         _print_json(
-            [{"index": a.index, "name": a.name, "key": a.key} for a in ACTIONS],
+            [{"index": a.number, "name": a.name, "key": a.key} for a in ACTIONS],
         )
         return
-    print_table(["index", "action", "keys"], [[str(a.index), a.name, a.key] for a in ACTIONS])
+    print_table(["index", "action", "keys"], [[str(a.number), a.name, a.key] for a in ACTIONS])
 
 
 def _print_json(value: object) -> None:

@@ -1,0 +1,23 @@
+"""Wall Sensor: key to the sensor, then through the door to the apple."""
+
+from .player import Plan, Player
+
+
+class Expert(Player):
+    def play(self) -> Plan:
+        key, sensor = self.world["key"], self.world["sensor"]
+        door, apple = self.world["door"], self.world["apple"]
+        if not sensor.is_on:
+            yield from self.grasp(key)
+            yield from self.tilt(0.0)
+            yield from self.find(sensor)
+            yield from self.touch(lambda: sensor.position, lambda: sensor.is_on)
+            yield from self.let_go()
+        yield from self.tilt(0.0)
+        yield from self.find(door)
+        x, y, _ = door.position
+        if abs(self.world.position[1] - y) > 0.4 * (x - self.world.position[0]):
+            yield from self.walk_to(lambda: (x - 1.0, y), stop=0.3)
+        yield from self.walk_to(lambda: (x + 0.6, y), stop=0.3)
+        yield from self.find(apple)
+        yield from self.walk_to(lambda: apple.position, stop=0.0)
