@@ -1,16 +1,33 @@
-"""Pictures for people: larger first-person views and maps of a running world."""
+"""Pictures for people: larger views and maps of a running world, and the pages of docs/tasks/.
+
+`python -m hard_eight.pictures --out docs/tasks` lets the demonstrator of each task play an episode
+and writes a filmstrip of what it saw when it reached each milestone, a map with its way, and a
+page that shows both.
+"""
 
 from __future__ import annotations
 
+import argparse
+import struct
+import zlib
+from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from .batch import FIELD_OF_VIEW
 from .map import draw_map
 from .native.step import draw_view
+from .task import Task, all_tasks, find_task
 from .textures import TEXTURES
 from .world import World
+
+VIEW_SIZE = (288, 216)  # width, height of one picture of a filmstrip
+MAP_SIZE = 512
+COLUMNS = 3  # pictures in a row
+GAP = 6  # pixels of white between them
+TRAIL_RGB = (40, 110, 235)
 
 
 def first_person(world: World, *, height: int, width: int) -> np.ndarray:
@@ -28,3 +45,113 @@ def top_down(world: World, *, height: int, width: int, **options: Any) -> np.nda
         world.kind, world.size, world.rgb, world.texture, world.flags, data.geom_xpos,
         data.geom_xmat, height=height, width=width, avatar=(x, y, world.yaw), **options,
     )  # fmt: skip
+
+
+def write_png(path: Path, picture: np.ndarray) -> None:
+    """Save an RGB picture; twelve lines that spare the world a dependency."""
+    height, width, _ = picture.shape
+    rows = np.concatenate(
+        [np.zeros((height, 1), np.uint8), picture.reshape(height, width * 3)], axis=1
+    )
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        checksum = zlib.crc32(kind + body)
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", checksum)
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows.tobytes(), 9))
+        + chunk(b"IEND", b"")
+    )
+
+
+def filmstrip(pictures: list[np.ndarray]) -> np.ndarray:
+    """Pictures in rows of COLUMNS, in reading order, on white."""
+    height, width, _ = pictures[0].shape
+    lines = -(-len(pictures) // COLUMNS)
+    sheet = np.full((lines * (height + GAP) - GAP, COLUMNS * (width + GAP) - GAP, 3), 255, np.uint8)
+    for i, picture in enumerate(pictures):
+        top, left = (i // COLUMNS) * (height + GAP), (i % COLUMNS) * (width + GAP)
+        sheet[top : top + height, left : left + width] = picture
+    return sheet
+
+
+def play(task: Task, seed: int) -> tuple[list[tuple[str, np.ndarray]], np.ndarray, bool, int]:
+    """An episode of the demonstrator: views at the milestones, map with trail, success, frames."""
+    from . import experts
+
+    env = gymnasium.make(task.gym_id, disable_env_checker=True)
+    env.reset(seed=seed)
+    world: World = env.unwrapped.world  # type: ignore[attr-defined]
+    expert = experts.make(task.name, seed=seed)
+    expert.reset(env)
+    width, height = VIEW_SIZE
+    views = [("start", first_person(world, height=height, width=width))]
+    trail, shown, frames = [world.position[:2]], set[str](), 0
+    while True:
+        before = first_person(world, height=height, width=width)
+        _, _, terminated, truncated, info = env.step(expert.act(env))
+        frames += 2
+        trail.append(world.position[:2])
+        for name, reached in info["milestones"].items():
+            if reached and name not in shown:
+                shown.add(name)
+                # An apple is gone once it is collected: show what was seen just before.
+                after = first_person(world, height=height, width=width)
+                views.append((name, before if "apple" in name else after))
+        if terminated or truncated:
+            break
+    # The things as they stood at first, with the way that was taken.
+    overview = top_down(
+        task.build(seed), height=MAP_SIZE, width=MAP_SIZE, trails=[(np.array(trail), TRAIL_RGB)]
+    )
+    return views, overview, bool(info["success"]), frames
+
+
+def write_page(task: Task, seed: int, out: Path) -> None:
+    views, overview, success, frames = play(task, seed)
+    write_png(out / f"{task.name}.png", filmstrip([view for _, view in views]))
+    write_png(out / f"{task.name}_map.png", overview)
+    human = f"return {task.human_return}, {task.human_length} frames" if task.human else "none"
+    lines = [
+        f"# {task.name}",
+        "",
+        task.summary,
+        "",
+        f"Gymnasium id `{task.gym_id}`, original level `{task.level}`.",
+        f"Humans in the paper: {human}.",
+        "",
+        f"![What the demonstrator saw]({task.name}.png)",
+        "",
+        "In reading order: " + ", ".join(f"`{name}`" for name, _ in views) + ".",
+        "",
+        f"![Map with the demonstrator's way]({task.name}_map.png)",
+        "",
+        f"Seed {seed}: {'won' if success else 'not won'} in {frames} frames.",
+        "",
+        "**Varies from episode to episode:** " + "; ".join(task.varies) + ".",
+        "",
+        "**Milestones, in order:** " + ", ".join(f"`{name}`" for name in task.milestones) + ".",
+        "",
+        f"Made by `python -m hard_eight.pictures {task.name} --seed {seed} --out docs/tasks`.",
+        "",
+    ]
+    (out / f"{task.name}.md").write_text("\n".join(lines))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m hard_eight.pictures", description=__doc__)
+    parser.add_argument("tasks", nargs="*", help="names of tasks; all, if none are given")
+    parser.add_argument("--seed", type=int, default=3, help="the episode's seed")
+    parser.add_argument("--out", type=Path, default=Path("docs/tasks"), help="the folder to fill")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    for task in [find_task(name) for name in args.tasks] or all_tasks():
+        write_page(task, args.seed, args.out)
+        print(f"{args.out / task.name}.md")
+
+
+if __name__ == "__main__":
+    main()
