@@ -1,0 +1,127 @@
+"""`r2d3 train`: every setting of the config is a flag."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import pathlib
+import typing
+
+from r2d3.config import Config, flag, make_config
+from r2d3.errors import UserError
+
+HELP = "train an agent in a Gymnasium environment, with demonstrations or without"
+EPILOG = """examples:
+  r2d3 train BabyAI-UnlockPickup-v0 --demos minigrid/BabyAI-UnlockPickup/bot-v0 --minutes 5
+  r2d3 train HardEight/WallSensor-v0 --demos hardeight/wall-sensor/scripted-v0 --demo-ratio 1/64
+  r2d3 train BabyAI-UnlockPickup-v0 --agent r2d2 --minutes 5 --out runs/r2d2
+  r2d3 train --resume --out runs/r2d2"""
+
+# What may be changed when a run is taken up again: how long, and where.
+_RESUMABLE = {"minutes", "learner_steps", "threads", "torch_threads", "device", "final_episodes"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("env", nargs="?", help="id of a Gymnasium environment with discrete actions")
+    parser.add_argument("--resume", action="store_true", help="go on from --out's last checkpoint")
+    hints = typing.get_type_hints(Config)
+    for field in dataclasses.fields(Config):
+        if field.name == "env":
+            continue
+        hint = hints[field.name]
+        text = field.metadata["help"].replace("%", "%%")
+        choices = typing.get_args(hint)
+        if hint is bool:
+            parser.add_argument(
+                flag(field.name), action=argparse.BooleanOptionalAction, default=None, help=text
+            )
+        elif choices:
+            parser.add_argument(flag(field.name), choices=choices, default=None, help=text)
+        else:
+            parser.add_argument(
+                flag(field.name), type=_reader(hint), default=None, help=text, metavar=_metavar(hint)
+            )
+
+
+def run(args: argparse.Namespace) -> int:
+    said = {
+        f.name: getattr(args, f.name)
+        for f in dataclasses.fields(Config)
+        if getattr(args, f.name, None) is not None
+    }
+    config = _resumed_config(said) if args.resume else _new_config(said)
+    # Imported here, so that a wrong flag is refused before torch has been loaded.
+    from r2d3.launch.inline import Run
+    from r2d3.terminal import make_reporter
+
+    reporter = make_reporter()
+    try:
+        training = Run(config, reporter)
+        if args.resume:
+            training.resume()
+        else:
+            training.start()
+        training.train()
+    except KeyboardInterrupt:
+        reporter.say(f"interrupted; go on with: r2d3 train --resume --out {config.out}")
+        return 130
+    finally:
+        reporter.close()
+    reporter.say(f"run folder: {config.out}")
+    return 0
+
+
+def _new_config(said: dict[str, typing.Any]) -> Config:
+    config = make_config(**said)
+    if not (config.minutes or config.learner_steps):
+        raise UserError("say how long to train: --minutes or --learner-steps")
+    return config
+
+
+def _resumed_config(said: dict[str, typing.Any]) -> Config:
+    if "out" not in said:
+        raise UserError("--resume needs --out, the folder of the run to take up again")
+    path = pathlib.Path(said["out"]) / "config.json"
+    if not path.exists():
+        raise UserError(f"{said['out']} is no run folder: it holds no config.json")
+    config = Config.from_json(path.read_text())
+    config = dataclasses.replace(config, out=said["out"])
+    changed = {
+        name for name, value in said.items() if name != "out" and value != getattr(config, name)
+    }
+    refused = sorted(changed - _RESUMABLE)
+    if refused:
+        raise UserError(
+            f"{flag(refused[0])} cannot change when a run is resumed; only "
+            + ", ".join(flag(name) for name in sorted(_RESUMABLE))
+        )
+    return dataclasses.replace(config, **{name: said[name] for name in changed})
+
+
+def _reader(hint: type) -> typing.Callable[[str], typing.Any]:
+    if hint is str:
+        return str
+    return _whole_number if hint is int else _number
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text.replace("_", ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number") from None
+
+
+def _number(text: str) -> float:
+    """Fractions too: --demo-ratio 1/256."""
+    try:
+        above, _, below = text.partition("/")
+        value = float(above) / float(below) if below else float(above)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number") from None
+    if value != value or value in (float("inf"), float("-inf")):
+        raise argparse.ArgumentTypeError(f"'{text}' is no finite number")
+    return value
+
+
+def _metavar(hint: type) -> str:
+    return {int: "N", float: "X"}.get(hint, "TEXT")

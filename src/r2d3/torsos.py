@@ -1,0 +1,188 @@
+"""Torsos: one per kind of observation, each from [N, ...] to [N, outputs]."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from r2d3.errors import UserError
+from r2d3.spaces import ObservationField
+
+NO_AUTOCAST: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+
+# So many frames of activations stay in a CPU core's cache; a whole batch at once does not.
+# (results/bench/learner.json: the factor against a whole batch.)
+FRAMES_AT_A_TIME = 64
+# Frames are centred: with x/255 features were nearly constant and nothing was learned.
+PIXEL_CENTRE, PIXEL_SPREAD = 104.0, 50.0
+SYMBOLS = 256  # a grid's numbers are bytes
+EMBEDDING = 16
+
+
+class Torso(nn.Module):
+    """`needs_linear`: its output is raw convolution, to be followed by linear, norm and ReLU."""
+
+    outputs: int
+    needs_linear: bool
+
+
+class ConvTorso(Torso):
+    """Any stack of convolutions over uint8 frames [N, height, width, channels]."""
+
+    needs_linear = True
+
+    def __init__(self, layers: nn.Sequential, shape: tuple[int, ...]):
+        super().__init__()
+        self.layers = layers
+        for module in layers.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.orthogonal_(module.weight, math.sqrt(2.0))
+                assert module.bias is not None
+                nn.init.zeros_(module.bias)
+        height, width, channels = shape
+        with torch.no_grad():
+            probe = layers(torch.zeros(1, channels, height, width))
+        self.outputs = probe.numel()
+        # Twice as fast as the default layout on CPUs, and what tensor cores want on GPUs.
+        self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, frames: Tensor) -> Tensor:
+        if frames.device.type != "cpu" or len(frames) <= FRAMES_AT_A_TIME:
+            return self._convolve(frames)
+        return torch.cat([self._convolve(part) for part in frames.split(FRAMES_AT_A_TIME)])
+
+    def _convolve(self, frames: Tensor) -> Tensor:
+        # permute of [N, H, W, C] is channels_last already: no copy.
+        x = frames.permute(0, 3, 1, 2).float().sub_(PIXEL_CENTRE).mul_(1.0 / PIXEL_SPREAD)
+        return self.layers(x).flatten(1)
+
+
+class ResidualBlock(nn.Module):
+    def __init__(self, channels: int):
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.second(F.relu(self.first(F.relu(x))))
+
+
+def resnet_layers(channels_in: int) -> nn.Sequential:
+    """The ResNet of the paper (IMPALA's): three stages of 16, 32 and 32 channels."""
+    layers: list[nn.Module] = []
+    for channels in (16, 32, 32):
+        layers += [
+            nn.Conv2d(channels_in, channels, 3, padding=1),
+            nn.MaxPool2d(3, stride=2, padding=1),
+            ResidualBlock(channels),
+            ResidualBlock(channels),
+        ]
+        channels_in = channels
+    return nn.Sequential(*layers, nn.ReLU())
+
+
+def small_cnn_layers(channels_in: int) -> nn.Sequential:
+    """Three strided convolutions: a tenth of the ResNet's time or less."""
+    return nn.Sequential(
+        nn.Conv2d(channels_in, 16, 8, stride=4),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 4, stride=2),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3),
+        nn.ReLU(),
+    )
+
+
+class GridTorso(Torso):
+    """Small maps of symbols, such as MiniGrid's 7x7x3: numbers are names, so they are embedded."""
+
+    needs_linear = True
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        height, width, channels = shape
+        # One table per channel, all in one, so that one gather sums a cell's channels.
+        self.table = nn.Parameter(torch.randn(SYMBOLS * channels, EMBEDDING))
+        self.register_buffer("first_row", torch.arange(channels) * SYMBOLS)
+        self.first_row: Tensor
+        kernel = min(3, height, width)
+        self.layers = nn.Sequential(nn.Conv2d(EMBEDDING, 32, kernel), nn.ReLU())
+        if min(height, width) >= 5:
+            self.layers.extend([nn.Conv2d(32, 32, 3), nn.ReLU()])
+        with torch.no_grad():
+            self.outputs = self.layers(torch.zeros(1, EMBEDDING, height, width)).numel()
+
+    def forward(self, grid: Tensor) -> Tensor:
+        count, height, width, channels = grid.shape
+        rows = (grid.long() + self.first_row).view(-1, channels)
+        x = F.embedding_bag(rows, self.table, mode="sum")
+        x = x.view(count, height, width, EMBEDDING).permute(0, 3, 1, 2)
+        return self.layers(x).flatten(1)
+
+
+class VectorTorso(Torso):
+    """Numbers without a picture: bounded ones are scaled to -1..1, others squashed by symlog."""
+
+    needs_linear = False
+
+    def __init__(self, field: ObservationField, mlp: bool, features: int):
+        super().__init__()
+        size = math.prod(field.shape)
+        low = torch.tensor(field.low) if field.low is not None else None
+        high = torch.tensor(field.high) if field.high is not None else None
+        self.bounded = low is not None and high is not None
+        if low is not None and high is not None:
+            self.register_buffer("centre", ((low + high) / 2).float())
+            self.register_buffer("reach", ((high - low) / 2).clamp(min=1e-6).float())
+        self.centre: Tensor
+        self.reach: Tensor
+        self.layers: nn.Module = nn.Identity()
+        self.outputs = size
+        if mlp:
+            self.layers = nn.Sequential(nn.Linear(size, features), nn.ReLU())
+            self.layers.extend([nn.Linear(features, features), nn.ReLU()])
+            self.outputs = features
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.flatten(1).float()
+        if self.bounded:
+            x = (x - self.centre) / self.reach
+        else:
+            x = torch.sign(x) * torch.log1p(torch.abs(x))
+        return self.layers(x)
+
+
+class CategoryTorso(Torso):
+    needs_linear = False
+
+    def __init__(self, field: ObservationField):
+        super().__init__()
+        self.outputs = field.categories
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.one_hot(x.long(), self.outputs).float()
+
+
+def make_torso(field: ObservationField, torso: str, features: int) -> Torso:
+    """`torso` chooses what looks at pictures: "resnet" or "cnn". Other kinds have one torso each.
+
+    "mlp" puts two layers before the core for vectors; otherwise they join it as they are.
+    """
+    if field.kind == "vector":
+        return VectorTorso(field, mlp=torso == "mlp", features=features)
+    if field.kind == "category":
+        return CategoryTorso(field)
+    if field.kind == "grid":
+        return GridTorso(field.shape)
+    if torso == "resnet":
+        return ConvTorso(resnet_layers(field.shape[2]), field.shape)
+    if min(field.shape[:2]) < 36:
+        raise UserError(
+            f"observation '{field.name}' of {field.shape} is too small for torso '{torso}': "
+            "use --torso resnet"
+        )
+    return ConvTorso(small_cnn_layers(field.shape[2]), field.shape)
