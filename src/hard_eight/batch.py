@@ -19,6 +19,7 @@ from .world import World
 
 FIELD_OF_VIEW = 60.0  # degrees, vertical
 LARGEST_SIDE, SMALLEST_SIDE = 1024, 8
+MOST_REPEATS = 60
 
 ADVANCE, DRAW_ONLY, LEAVE = 1, 0, 2
 
@@ -27,9 +28,9 @@ class Options:
     """What may be chosen about an environment; bad choices are refused here, by name."""
 
     def __init__(self, height: int, width: int, action_repeat: int, time_limit: float) -> None:
-        self.height = _whole("height", height, SMALLEST_SIDE, LARGEST_SIDE)
-        self.width = _whole("width", width, SMALLEST_SIDE, LARGEST_SIDE)
-        self.action_repeat = _whole("action_repeat", action_repeat, 1, 60)
+        self.height = whole_number("height", height, SMALLEST_SIDE, LARGEST_SIDE)
+        self.width = whole_number("width", width, SMALLEST_SIDE, LARGEST_SIDE)
+        self.action_repeat = whole_number("action_repeat", action_repeat, 1, MOST_REPEATS)
         if not _is_number(time_limit) or not 0.1 <= float(time_limit) <= 86_400:
             raise HardEightError(
                 f"time_limit is {time_limit!r}; it must be a number of seconds from 0.1 to 86400"
@@ -45,7 +46,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _whole(name: str, value: object, low: int, high: int) -> int:
+def whole_number(name: str, value: object, low: int, high: int) -> int:
+    """The value of an option, as an int; anything else is refused by the option's name."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise HardEightError(f"{name} is {value!r}; it must be a whole number")
     if not low <= int(value) <= high:

@@ -6,6 +6,10 @@ cached on disk. Numba's cache does not notice an edited callee, so each entry po
 """
 
 import hashlib
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from numba import njit
@@ -35,3 +39,19 @@ entry = njit(cache=True, **_OPTIONS)
 # Plain Python when Python calls it, compiled when compiled code does: for the little maths that
 # building a world needs too.
 shared = register_jitable(fastmath=_OPTIONS["fastmath"], error_model="numpy")
+
+
+@contextmanager
+def compilation_announced() -> Iterator[None]:
+    """Tell a waiting user why the very first picture takes long; say nothing from a warm cache."""
+    notice = threading.Timer(
+        1.5,
+        lambda: print(
+            "hard_eight: compiling for this processor, once (about 20 s)", file=sys.stderr
+        ),
+    )
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
