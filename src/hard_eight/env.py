@@ -9,7 +9,15 @@ import numpy as np
 from gymnasium import spaces
 
 from .actions import ACTIONS, CONTROL_TABLE
-from .batch import ADVANCE, DRAW_ONLY, Batch, Options
+from .batch import (
+    ADVANCE,
+    DRAW_ONLY,
+    LARGEST_SIDE,
+    SMALLEST_SIDE,
+    Batch,
+    Options,
+    whole_number,
+)
 from .errors import HardEightError
 from .native import constants as c
 from .task import find_task
@@ -18,13 +26,18 @@ from .world import World
 Observation = dict[str, np.ndarray]
 Info = dict[str, Any]
 
+# m/s². A space should be finite. The fall into the abyss reaches 15 m/s; stopped within one frame
+# that makes 460, and nothing else here changes the avatar's speed so much.
+MOST_ACCELERATION = 1000.0
+LARGEST_SEED = 2**62  # and a batch of environments, which counts on from it, stays within int64
+
 
 def observation_space(height: int, width: int) -> spaces.Dict:
     """Picture and proprioception; the same for all tasks."""
     return spaces.Dict(
         {
             "rgb": spaces.Box(0, 255, (height, width, 3), np.uint8),
-            "acceleration": spaces.Box(-np.inf, np.inf, (3,), np.float32),
+            "acceleration": spaces.Box(-MOST_ACCELERATION, MOST_ACCELERATION, (3,), np.float32),
             "hand_force": spaces.Box(0.0, 1.0, (1,), np.float32),
             "hand_is_holding": spaces.Box(0.0, 1.0, (1,), np.float32),
             "hand_distance": spaces.Box(0.0, 1.0, (1,), np.float32),
@@ -47,9 +60,17 @@ def check_action(action: Any) -> int:
 
 
 def check_seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise HardEightError(f"seed is {seed!r}; it must be a whole number of 0 or more")
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed <= LARGEST_SEED:
+        raise HardEightError(f"seed is {seed!r}; it must be a whole number from 0 to 2**62")
     return int(seed)
+
+
+def check_render_size(size: Any) -> tuple[int, int]:
+    if not isinstance(size, tuple | list) or len(size) != 2:
+        raise HardEightError(f"render_size is {size!r}; it must be (width, height)")
+    width, height = (whole_number("render_size", n, SMALLEST_SIDE, LARGEST_SIDE) for n in size)
+    return width, height
 
 
 def progress(world: World) -> Info:
@@ -89,7 +110,7 @@ class HardEightEnv(gymnasium.Env):
             )
         self.task = find_task(task)
         self.options = Options(height, width, action_repeat, time_limit)
-        self.render_mode, self.render_size = render_mode, render_size
+        self.render_mode, self.render_size = render_mode, check_render_size(render_size)
         self.action_space = spaces.Discrete(len(ACTIONS))
         self.observation_space = observation_space(self.options.height, self.options.width)
         self._batch = Batch(self.task, 1, self.options)
@@ -117,14 +138,14 @@ class HardEightEnv(gymnasium.Env):
         return self._observation(), {"seed": seed, **progress(world)}
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, Info]:
-        self._batch.controls[0] = CONTROL_TABLE[check_action(action)]
-        return self.step_controls()
+        return self.step_controls(CONTROL_TABLE[check_action(action)])
 
-    def step_controls(self) -> tuple[Observation, float, bool, bool, Info]:
-        """One decision with the nine controls as they stand in the batch (dm.py sets them)."""
+    def step_controls(self, controls: np.ndarray) -> tuple[Observation, float, bool, bool, Info]:
+        """One decision with the nine continuous controls as given (dm.py's way in)."""
         if self._over:
             raise HardEightError("the episode has ended, or none has begun; call reset() first")
         batch = self._batch
+        batch.controls[0] = controls
         batch.moving[0] = ADVANCE
         observation = self._observation()
         terminated, truncated = bool(batch.terminated[0]), batch.truncated(0)

@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from .actions import ACTIONS, CONTROL_TABLE
-from .batch import ADVANCE, DRAW_ONLY, LEAVE, Batch, Options
+from .batch import ADVANCE, DRAW_ONLY, LEAVE, Batch, Options, whole_number
 from .env import check_seed, observation_space
 from .errors import HardEightError
 from .native import constants as c
@@ -23,6 +23,8 @@ from .task import find_task
 
 Observations = dict[str, np.ndarray]
 Infos = dict[str, Any]
+
+MOST_ENVS, MOST_THREADS = 4096, 256
 
 
 class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np.ndarray]):
@@ -50,9 +52,8 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
                 f"render_mode is {render_mode!r}; a batch is not rendered, its observations are "
                 "the pictures (a single environment has larger views)"
             )
-        for name, value in (("num_envs", num_envs), ("threads", threads)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise HardEightError(f"{name} is {value!r}; it must be a whole number of 1 or more")
+        num_envs = whole_number("num_envs", num_envs, 1, MOST_ENVS)
+        threads = whole_number("threads", threads, 1, MOST_THREADS)
         try:
             self.autoreset_mode = AutoresetMode(autoreset_mode)
         except ValueError as error:
@@ -62,7 +63,7 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
             ) from error
         self.task = find_task(task)
         self.options = Options(height, width, action_repeat, time_limit)
-        self.num_envs = int(num_envs)
+        self.num_envs = num_envs
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.single_action_space = spaces.Discrete(len(ACTIONS))
         self.single_observation_space = observation_space(self.options.height, self.options.width)
