@@ -12,6 +12,7 @@ import numpy as np
 from .actions import CONTROLS
 from .errors import HardEightError
 from .native import constants as c
+from .native.jit import compilation_announced
 from .native.step import step_batch
 from .task import Task
 from .textures import TEXTURES
@@ -84,6 +85,9 @@ class Batch:
         size, height, width = self.size, self.options.height, self.options.width
         pictures = np.empty((size, height, width, 3), np.uint8)
         proprioception = np.empty((size, c.PROPRIOCEPTION_COLUMNS), np.float32)
+        if not step_batch.signatures:
+            with compilation_announced():
+                self._run_slice(0, 0, pictures, proprioception)
         if self._pool is None:
             self._run_slice(0, size, pictures, proprioception)
         else:
