@@ -84,7 +84,7 @@ class _Canvas:
     def polyline(self, points: NDArray[np.float64], color: ArrayLike, thickness: float) -> None:
         """A line through points in pixels."""
         height, width, _ = self.pixels.shape
-        alpha = np.zeros((height, width))
+        alpha = np.zeros((height, width), np.float32)
         for start, end in pairwise(points):
             found = self.window(np.stack([start, end]), thickness + 1.0)
             if found is None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hard_eight.native.jit import FINGERPRINT, entry
+from hard_eight.native import jit
 from hard_eight.native.shade import (
     BOX,
     CAPSULE,
@@ -81,7 +81,7 @@ class Scratch(NamedTuple):
     dim: NDArray[np.float32]  # [W] darkening by outlines
 
 
-@inner
+@jit.inner  # not shade's: this one allocates
 def make_scratch(n_geoms_max: int, height: int, width: int) -> Scratch:
     n = max(1, n_geoms_max)
     return Scratch(
@@ -364,47 +364,17 @@ def draw(
 def _make_entries(fingerprint: int):
     """Entry points for Python; they close over the fingerprint, see `jit`."""
 
-    @entry
+    @jit.entry
     def new_scratch(n_geoms_max, height, width):
         unused = fingerprint  # noqa: F841
         return make_scratch(n_geoms_max, height, width)
 
-    @entry
-    def render(
-        kind,
-        size,
-        rgb,
-        texture,
-        flags,
-        radius,
-        xpos,
-        xmat,
-        cam_pos,
-        cam_mat,
-        fovy_deg,
-        scratch,
-        textures,
-        out,
-    ):
+    @jit.entry
+    def render(*arguments):  # those of draw
         unused = fingerprint  # noqa: F841
-        draw(
-            kind,
-            size,
-            rgb,
-            texture,
-            flags,
-            radius,
-            xpos,
-            xmat,
-            cam_pos,
-            cam_mat,
-            fovy_deg,
-            scratch,
-            textures,
-            out,
-        )
+        draw(*arguments)
 
     return new_scratch, render
 
 
-new_scratch, render = _make_entries(FINGERPRINT)
+new_scratch, render = _make_entries(jit.FINGERPRINT)

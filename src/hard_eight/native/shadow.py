@@ -25,8 +25,8 @@ from hard_eight.native.shade import (
 f4 = np.float32
 
 SHADOW_DARKEST = f4(0.55)
-SHADOW_SPREAD = f4(1.3)  # of the footprint
-SHADOW_RIM, SHADOW_RIM_PER_METRE = f4(0.05), f4(0.15)  # m, and m per m of height
+SHADOW_SPREAD = f4(1.5)  # of the footprint
+SHADOW_RIM, SHADOW_RIM_PER_METRE = f4(0.06), f4(0.15)  # m, and m per m of height
 SHADOW_FAINTEST = f4(0.04)
 
 
