@@ -234,7 +234,7 @@ def main() -> None:
             naive = (table.kind, table.size, table.flags, table.xpos, table.xmat)
             naive = (*naive, cam_pos, cam_mat, FOVY, ids, depths)
             calls = 200_000 // (height * width)
-            t_ours = _microseconds(lambda ours=ours: raster.render(*ours), calls)
+            t_ours = _microseconds(lambda ours=ours: raster.draw(*ours), calls)
             t_naive = _microseconds(lambda naive=naive: cast_rays(*naive), 1)
             size = f"{width}x{height}"
             print(

@@ -63,7 +63,7 @@ def look(table, view, height=72, width=96, fovy=60.0, scratch=None):
     if scratch is None:
         scratch = raster.new_scratch(len(table.kind), height, width)
     out = np.full((height, width, 3), 77, np.uint8)
-    raster.render(*table, *view, fovy, scratch, TEXTURES, out)
+    raster.draw(*table, *view, fovy, scratch, TEXTURES, out)
     return out, scratch.face >> 3
 
 
@@ -454,8 +454,8 @@ def test_the_compiled_code_estimates_no_reciprocals(tmp_path):
         "t += [np.zeros(1, np.int32), np.ones(1, np.uint8), np.ones(1, np.float32)]\n"
         "t += [np.zeros((1, 3)), np.zeros((1, 9)), np.zeros(3), np.zeros(9)]\n"
         "out = np.zeros((8, 8, 3), np.uint8)\n"
-        "raster.render(*t, 60.0, raster.new_scratch(1, 8, 8), TEXTURES, out)\n"
-        "asm = ''.join(raster.render.inspect_asm().values())\n"
+        "raster.draw(*t, 60.0, raster.new_scratch(1, 8, 8), TEXTURES, out)\n"
+        "asm = ''.join(raster.draw.inspect_asm().values())\n"
         "print(asm.count('divss'), asm.count('rcpps') + asm.count('rcpss')"
         " + asm.count('rsqrt') + asm.count('vrcp'))\n"
     )

@@ -2,7 +2,7 @@
 
 Inner functions are compiled as part of the entry point that calls them; only entry points are
 cached on disk. Numba's cache does not notice an edited callee, so each entry point closes over
-`FINGERPRINT`, a hash of all native source: numba makes closure values part of its cache key.
+a `fingerprint` of the source that goes into it: numba makes closure values part of its cache key.
 """
 
 import hashlib
@@ -15,26 +15,34 @@ from pathlib import Path
 from numba import njit
 from numba.extending import register_jitable
 
-# No 'contract' and no 'reassoc': the same arithmetic, hence the same pixels, with and without FMA.
+# The same arithmetic, hence the same pixels, on every processor: no 'contract' (some have no FMA),
+# no 'reassoc', and no 'arcp', under which LLVM makes vectors of float32 divisions into rcpps, an
+# estimate whose bits differ between makers.
 _OPTIONS = {
-    "fastmath": {"nnan", "ninf", "nsz", "arcp"},
+    "fastmath": {"nnan", "ninf", "nsz"},
     "nogil": True,
     "error_model": "numpy",
     "boundscheck": False,
 }
 
 
-def _fingerprint() -> int:
+def fingerprint(*names: str) -> int:
+    """A hash of these native source files and of this one; of all of them if none is named."""
+    folder = Path(__file__).parent
+    paths = [folder / f"{name}.py" for name in (*names, "jit")] if names else folder.glob("*.py")
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(paths):
         digest.update(path.read_bytes())
     return int.from_bytes(digest.digest()[:7], "big")
 
 
-FINGERPRINT = _fingerprint()
-
 inner = njit(**_OPTIONS)
 entry = njit(cache=True, **_OPTIONS)
+
+# For pixels: functions that only borrow arrays, and allocate nothing, need not count references;
+# two locked instructions for every array touched took a third of the rasteriser's time.
+lean = njit(_nrt=False, **_OPTIONS)
+inlined = njit(_nrt=False, forceinline=True, **_OPTIONS)  # helpers with many arguments
 
 # Plain Python when Python calls it, compiled when compiled code does: for the little maths that
 # building a world needs too.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hard_eight.native import jit
+from hard_eight.native.jit import entry, fingerprint, inlined, inner, lean
 from hard_eight.native.shade import (
     BOX,
     CAPSULE,
@@ -34,8 +34,6 @@ from hard_eight.native.shade import (
     SUN_Z,
     VISIBLE,
     half_extents,
-    inlined,
-    inner,
     shade,
 )
 from hard_eight.native.shadow import cast_shadows
@@ -53,7 +51,6 @@ __all__ = [
     "draw",
     "make_scratch",
     "new_scratch",
-    "render",
 ]
 
 f4 = np.float32
@@ -81,7 +78,7 @@ class Scratch(NamedTuple):
     dim: NDArray[np.float32]  # [W] darkening by outlines
 
 
-@jit.inner  # not shade's: this one allocates
+@inner  # it allocates, so it is not lean
 def make_scratch(n_geoms_max: int, height: int, width: int) -> Scratch:
     n = max(1, n_geoms_max)
     return Scratch(
@@ -146,7 +143,7 @@ def bounding_rect(x, y, z, reach, pixel, height, width, rect):
     return left <= right and top <= bottom
 
 
-@inner
+@lean
 def look_at_geom(g, kind, size, radius, xpos, xmat, cam_pos, cam_mat, tangent, scratch):
     """Cull geom g; if it may be seen, put its rectangle, eye, axes, rays and sun in scratch."""
     height, width = scratch.depth.shape
@@ -206,7 +203,7 @@ def half_line(constant, per_column, per_row, n_left, n_right, edges):
     return (n_left + 1, n_right) if per_column > ZERO else (n_left, n_right + 1)
 
 
-@inner
+@lean
 def fill_spans(code, inverse, slope_i, slope_j, n_left, n_right, rect, scratch):
     """Draw the part of a plane that lies within the borders in scratch.edges."""
     depth, face, edges = scratch.depth, scratch.face, scratch.edges
@@ -230,7 +227,7 @@ def fill_spans(code, inverse, slope_i, slope_j, n_left, n_right, rect, scratch):
             face[j, i] = code if nearer else face[j, i]
 
 
-@inner
+@lean
 def raster_box(g, half, scratch):
     eye, ray, rect, edges = scratch.eye[g], scratch.ray[g], scratch.rect[g], scratch.edges
     for a in range(3):
@@ -304,7 +301,7 @@ def hit_tube(ox, oy, oz, dx, dy, dz, radius, half_length, is_cylinder):
     return max(top, bottom), CURVED_FACE
 
 
-@inner
+@lean
 def raster_curved(g, kind, size, scratch):
     depth, face, rect = scratch.depth, scratch.face, scratch.rect[g]
     eye, ray = scratch.eye[g], scratch.ray[g]
@@ -326,55 +323,41 @@ def raster_curved(g, kind, size, scratch):
                     face[j, i] = 8 * g + side
 
 
-@inner
-def draw(
-    kind,
-    size,
-    rgb,
-    texture,
-    flags,
-    radius,
-    xpos,
-    xmat,
-    cam_pos,
-    cam_mat,
-    fovy_deg,
-    scratch,
-    textures,
-    out,
-):
-    """Draw one picture of the geoms into out, uint8[H, W, 3]; scratch must be of the same H, W."""
-    tangent = f4(half_angle_tangent(fovy_deg))
-    scratch.depth[:] = ZERO
-    scratch.face[:] = -1
-    for g in range(kind.shape[0]):
-        if not flags[g] & VISIBLE:
-            scratch.rect[g, 0], scratch.rect[g, 1] = 1, 0
-            continue
-        if look_at_geom(g, kind, size, radius, xpos, xmat, cam_pos, cam_mat, tangent, scratch):
-            if kind[g] == BOX:
-                raster_box(g, size[g], scratch)
-            else:
-                raster_curved(g, kind[g], size[g], scratch)
-    pixel = TWO * tangent / f4(out.shape[0])
-    shade(kind, size, rgb, texture, flags, cam_mat, pixel, scratch, textures, out)
-    cast_shadows(kind, size, flags, xpos, xmat, pixel, scratch, out)
-
-
 def _make_entries(fingerprint: int):
-    """Entry points for Python; they close over the fingerprint, see `jit`."""
+    """The entry points: for `step`, for tests and for pictures; see `jit`.
 
-    @jit.entry
+    Cached by themselves, so that an edited rule of the world leaves them compiled.
+    """
+
+    @entry
     def new_scratch(n_geoms_max, height, width):
-        unused = fingerprint  # noqa: F841
+        _ = fingerprint
         return make_scratch(n_geoms_max, height, width)
 
-    @jit.entry
-    def render(*arguments):  # those of draw
-        unused = fingerprint  # noqa: F841
-        draw(*arguments)
+    @entry
+    def draw(
+        kind, size, rgb, texture, flags, radius, xpos, xmat, cam_pos, cam_mat, fovy_deg, scratch,
+        textures, out,
+    ):  # fmt: skip
+        """Draw one picture of the geoms into out, uint8[H, W, 3]; scratch is of the same H, W."""
+        _ = fingerprint
+        tangent = f4(half_angle_tangent(fovy_deg))
+        scratch.depth[:] = ZERO
+        scratch.face[:] = -1
+        for g in range(kind.shape[0]):
+            if not flags[g] & VISIBLE:
+                scratch.rect[g, 0], scratch.rect[g, 1] = 1, 0
+                continue
+            if look_at_geom(g, kind, size, radius, xpos, xmat, cam_pos, cam_mat, tangent, scratch):
+                if kind[g] == BOX:
+                    raster_box(g, size[g], scratch)
+                else:
+                    raster_curved(g, kind[g], size[g], scratch)
+        pixel = TWO * tangent / f4(out.shape[0])
+        shade(kind, size, rgb, texture, flags, cam_mat, pixel, scratch, textures, out)
+        cast_shadows(kind, size, flags, xpos, xmat, pixel, scratch, out)
 
-    return new_scratch, render
+    return new_scratch, draw
 
 
-new_scratch, render = _make_entries(jit.FINGERPRINT)
+new_scratch, draw = _make_entries(fingerprint("raster", "shade", "shadow"))

@@ -7,21 +7,8 @@ only (its colour, mip level, outline width) is worked out once per run.
 import math
 
 import numpy as np
-from numba import njit
 
-# As `jit.inner`, but without 'arcp': under it LLVM turns vectors of float32 divisions into rcpps,
-# an estimate whose bits differ between makers of processors. And without reference counts: these
-# functions allocate nothing, they only borrow arrays, and counting (two locked instructions for
-# every array touched in every run of pixels) took a third of the time.
-_OPTIONS = {
-    "fastmath": {"nnan", "ninf", "nsz"},
-    "nogil": True,
-    "error_model": "numpy",
-    "boundscheck": False,
-    "_nrt": False,
-}
-inner = njit(**_OPTIONS)
-inlined = njit(forceinline=True, **_OPTIONS)  # helpers with many arguments
+from .jit import inlined, lean
 
 # Bits of a drawing table's `flags`.
 VISIBLE = 1
@@ -66,7 +53,7 @@ TEXELS, COARSEST = f4(SIDE), LEVELS - 1
 WRAP = f4(1024)  # m; added to texture coordinates so that truncation rounds down
 
 
-@inner
+@lean
 def half_extents(kind, size):
     """Half sides of the box around a geom, in its own frame."""
     if kind == BOX:
@@ -252,7 +239,7 @@ def shade_disc(i, j, stop, color, outlined, radius, eye, ray, pixel, scratch, ou
         paint(out, j, q, color, lum, scratch.clear[q])
 
 
-@inner
+@lean
 def shade(kind, size, rgb, texture, flags, cam_mat, pixel, scratch, textures, out):
     """Colour every pixel of out; `pixel` is a pixel's width in metres at a depth of one metre."""
     height, width = scratch.depth.shape

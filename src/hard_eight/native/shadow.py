@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from hard_eight.native.jit import lean
 from hard_eight.native.shade import (
     BOX,
     CASTS_SHADOW,
@@ -19,7 +20,6 @@ from hard_eight.native.shade import (
     ZERO,
     clamp,
     half_extents,
-    inner,
 )
 
 f4 = np.float32
@@ -30,7 +30,7 @@ SHADOW_RIM, SHADOW_RIM_PER_METRE = f4(0.06), f4(0.15)  # m, and m per m of heigh
 SHADOW_FAINTEST = f4(0.04)
 
 
-@inner
+@lean
 def floor_beneath(g, floors, n_floors, size, xpos, xmat):
     """The highest floor under geom g's centre and how far below it lies (m); -1 if there is none.
 
@@ -53,7 +53,7 @@ def floor_beneath(g, floors, n_floors, size, xpos, xmat):
     return best, least_drop
 
 
-@inner
+@lean
 def shadow_rect(f, x, y, z, reach_x, reach_y, pixel, scratch, height, width):
     """Pixels that a patch of floor f about (x, y, z), in its frame, can touch."""
     eye, axes, rect = scratch.eye[f], scratch.axes[f], scratch.rect[f]
@@ -86,7 +86,7 @@ def shadow_rect(f, x, y, z, reach_x, reach_y, pixel, scratch, height, width):
     )
 
 
-@inner
+@lean
 def cast_shadow(g, kind, size, xpos, xmat, n_floors, pixel, scratch, out):
     """Darken the floor under geom g by an ellipse: the higher g, the wider and fainter."""
     f, drop = floor_beneath(g, scratch.floors, n_floors, size, xpos, xmat)
@@ -138,7 +138,7 @@ def cast_shadow(g, kind, size, xpos, xmat, n_floors, pixel, scratch, out):
                     out[j, i, channel] = np.uint8(f4(out[j, i, channel]) * kept)
 
 
-@inner
+@lean
 def cast_shadows(kind, size, flags, xpos, xmat, pixel, scratch, out):
     n_floors = 0
     for f in range(kind.shape[0]):

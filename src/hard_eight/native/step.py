@@ -6,7 +6,7 @@ from numba import carray
 from . import constants as c
 from .calls import at_address, mj_kinematics, mj_step
 from .hand import drop_slipped, let_go, pull, rotate_held, take_hold
-from .jit import FINGERPRINT, entry, inner
+from .jit import entry, fingerprint, inner
 from .maths import sine_cosine
 from .milestones import update_milestones
 from .raster import draw, make_scratch
@@ -210,7 +210,7 @@ def _make_step_batch(fingerprint: int):
     return step_batch
 
 
-step_batch = _make_step_batch(FINGERPRINT)
+step_batch = _make_step_batch(fingerprint())
 
 
 def _make_draw_view(fingerprint: int):
@@ -226,4 +226,4 @@ def _make_draw_view(fingerprint: int):
     return draw_view
 
 
-draw_view = _make_draw_view(FINGERPRINT)
+draw_view = _make_draw_view(fingerprint())
