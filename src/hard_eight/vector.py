@@ -172,7 +172,7 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
         truncated: np.ndarray,
     ) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, Infos]:
         """SAME_STEP: ended episodes give way to new ones at once; their last step goes to infos."""
-        over = self._over
+        over = self._over.copy()  # _begin clears it slot by slot
         final = self._observations(pictures.copy(), proprioception.copy())
         final_infos = self._infos({})
         begun = {int(i): self._begin(int(i)) for i in np.flatnonzero(over)}
