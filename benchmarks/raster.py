@@ -47,14 +47,14 @@ def camera(
     return np.array(position, dtype=float), axes.reshape(9)
 
 
-@njit(cache=True)
+@njit
 def _hit_sphere(o, d, radius):
     a, b = (d * d).sum(), (o * d).sum()
     discriminant = b * b - a * ((o * o).sum() - radius * radius)
     return (-b - math.sqrt(discriminant)) / a if discriminant > 0 else -1.0
 
 
-@njit(cache=True)
+@njit
 def _hit(kind, size, o, d):
     """Depth at which the ray o + t d enters a geom from outside, or -1."""
     if kind == raster.BOX:
@@ -89,7 +89,7 @@ def _hit(kind, size, o, d):
     return best if best < 1e30 else -1.0
 
 
-@njit(cache=True)
+@njit
 def cast_rays(kind, size, flags, xpos, xmat, cam_pos, cam_mat, fovy_deg, ids, depths):
     """The nearest geom through the middle of every pixel (-1: none), and its depth."""
     height, width = ids.shape
