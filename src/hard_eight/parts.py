@@ -18,7 +18,7 @@ from .native import constants as c
 from .native.maths import sine_cosine
 from .native.raster import CASTS_SHADOW, OUTLINED, VISIBLE
 from .native.rules import place_bridge
-from .world import BOX, CYLINDER, GHOST, MOVABLE, SPHERE, Vector
+from .world import BOX, CYLINDER, GHOST, MOVABLE, SPHERE, STEPPED_OVER, Vector
 
 if TYPE_CHECKING:
     from .world import World
@@ -70,6 +70,9 @@ class Part:
 class Thing(Part):
     """A movable thing. The hand lifts what weighs less than the grip; the rest can be pushed."""
 
+    # Against sliding along the floor (N s/m), tilting and turning about the vertical (N m s).
+    drag: Vector = (0.0, 0.0, 0.0)
+
     def __init__(
         self,
         name: str,
@@ -83,9 +86,11 @@ class Thing(Part):
         friction: Vector = (0.8, 0.01, 0.001),
         condim: int = 4,
         quat: Vector | None = None,
+        collide: tuple[int, int] = MOVABLE,
     ) -> None:
         super().__init__(name)
         self.at, self.look, self.shape, self.size, self.mass = at, look, shape, half, mass
+        self.collide = collide
         self.quat = turned(yaw) if quat is None else quat
         self.friction, self.condim = friction, condim
 
@@ -99,7 +104,7 @@ class Thing(Part):
             self.size,
             self.look,
             body=self.body,
-            collide=MOVABLE,
+            collide=self.collide,
             flags=VISIBLE | OUTLINED | CASTS_SHADOW,
             mass=self.mass,
             friction=self.friction,
@@ -134,15 +139,24 @@ def ball(name: str, at: Vector, look: Look, radius: float = 0.15) -> Thing:
 
 
 def stick(name: str, at: Vector, look: Look, yaw: float = 0.0) -> Thing:
-    """A bat, 1.4 m long, lying along its own x axis."""
-    return Thing(name, at, look, half=(0.7, 0.05, 0.05), mass=0.6, yaw=yaw)
+    """A bat, 1.4 m long, lying along its own x axis.
+
+    The avatar steps over it: if it bore the avatar, leaned on a wall it would make a ramp.
+    """
+    return Thing(name, at, look, half=(0.7, 0.05, 0.05), mass=0.6, yaw=yaw, collide=STEPPED_OVER)
 
 
 def block(name: str, at: Vector, look: Look, half: float = 0.3, yaw: float = 0.0) -> Thing:
-    """A block of 25 kg: it slides when pushed, and is too heavy for the hand."""
-    return Thing(
+    """A block of 25 kg: it slides when pushed, and is too heavy for the hand.
+
+    Its drag makes it go where it is pushed: it stops when the push does, turns slowly when pushed
+    off its middle, and drops into a recess without tumbling over it.
+    """
+    made = Thing(
         name, at, look, half=(half, half, half), mass=25.0, yaw=yaw, friction=(0.3, 0.01, 0.001)
     )
+    made.drag = (600.0, 500.0, 300.0)
+    return made
 
 
 class Sensor(Part):

@@ -33,6 +33,7 @@ SOLID = (1, 0b1110)
 MOVABLE = (2, 0b1111)
 AVATAR = (4, 0b1111)
 AVATAR_ONLY = (0, 0b0100)  # bears the avatar; things fall through
+STEPPED_OVER = (0, 0b1011)  # meets all but the avatar
 GHOST = (0, 0)
 
 ABYSS_TOP = -12.0  # where whatever falls into a void comes to rest, far below sight
@@ -191,6 +192,9 @@ class World:
             self.movables[i, : c.M_DOF + 1] = (
                 body, geom, self.model.jnt_qposadr[joint], self.model.jnt_dofadr[joint]
             )  # fmt: skip
+            slide, tilt, turn = thing.drag
+            dof = self.model.jnt_dofadr[joint]
+            self.model.dof_damping[dof : dof + 6] = slide, slide, 0.0, tilt, tilt, turn
             self.masses[i, c.MF_MASS] = self.model.body_mass[body]
             self.masses[i, c.MF_INERTIA : c.MF_INERTIA + 3] = self.model.body_inertia[body]
             self.masses[i, c.MF_GRAVE : c.MF_GRAVE + 3] = (2.0 * i, 0.0, ABYSS_TOP + 1.0)

@@ -220,12 +220,19 @@ class Player:
             fine = "_fine" if abs(error) < 0.7 * HAND and self.world.held is not None else ""
             yield side + fine
 
-    def grasp(self, thing: Thing, tries: int = 6, stand_off: float = 1.1) -> Plan:
-        """Find a thing, go to it and take hold of it."""
+    def grasp(
+        self,
+        thing: Thing,
+        tries: int = 6,
+        stand_off: float = 1.1,
+        at: Callable[[], Point] | None = None,
+    ) -> Plan:
+        """Find a thing, go to it and take hold of it: `at` a point of it, or by its middle."""
+        spot = at or (lambda: thing.position)
         for _ in range(tries):
             yield from self.find(thing)
-            yield from self.walk_to(lambda: thing.position, stop=stand_off)
-            yield from self.aim(lambda: thing.position)
+            yield from self.walk_to(spot, stop=stand_off)
+            yield from self.aim(spot)
             yield "grasp"
             if self.world.held is thing:
                 return

@@ -1,0 +1,188 @@
+"""Baseball: the stick by its end, raised; walk it into the ball; ball to the sensor; apple."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hard_eight.native import constants as c
+from hard_eight.parts import Part, Sensor, Thing
+
+from .player import DECISION, HAND, Plan, Player, Point, Stuck
+
+GRIP_FROM_MIDDLE = 0.6  # m along the stick: near its end
+# Pitch of the gaze, reach of the hand and slope of the stick (rad, m, rad): near and upright to
+# carry it past walls, then far and slanting to poke at what lies high up.
+CARRY = 0.3, 0.9, 1.25
+POKE = 0.75, 1.45, 0.85
+RUN_UP = 2.4  # m from the plinth: there the slanting stick is short of it, and the ball in view
+ROOM_TO_STAND = 2.5  # m from the middle of the room
+CLEARANCE = 0.65  # m that the walk keeps from the plinth's middle
+
+ROTATIONS = {
+    f"rotate_{name}_{side}": sign * np.array(axis)
+    for name, axis in (("forward", (1, 0, 0)), ("right", (0, -1, 0)), ("up", (0, 0, 1)))
+    for side, sign in (("positive", 1.0), ("negative", -1.0))
+}
+ROTATION_STEP = c.ROTATE_SPEED * DECISION  # rad
+
+
+class Expert(Player):
+    def play(self) -> Plan:
+        self.stick, self.ball, self.plinth = (self.world[n] for n in ("stick", "ball", "plinth"))
+        sensor, door, apple = self.world["sensor"], self.world["door"], self.world["apple"]
+        if not sensor.is_on:
+            if self._ball_is_up():
+                yield from self._knock_down()
+            if self.world.held is self.stick:
+                yield from self.let_go()
+            if self.world.held is not self.ball:
+                yield from self._look_for_fallen_ball()
+                yield from self._walk_round(lambda: self.ball.position, stop=1.1)
+                yield from self.grasp(self.ball)
+            yield from self._keeping(self.ball, self._carry_to(sensor))
+            yield from self.let_go()
+        yield from self.tilt(0.0, tolerance=0.15)
+        yield from self.find(door)
+        x, y, _ = door.position
+        if abs(self.world.position[1] - y) > 0.4 * (x - self.world.position[0]):
+            yield from self._walk_round(lambda: (x - 1.0, y), stop=0.3)
+        yield from self._walk_round(lambda: (x + 0.6, y), stop=0.3)
+        yield from self.find(apple)
+        yield from self.walk_to(lambda: apple.position, stop=0.0)
+
+    def _carry_to(self, sensor: Sensor) -> Plan:
+        yield from self.reach_to(0.9)  # off the wall that it may lie against
+        yield from self.tilt(0.0, tolerance=0.15)
+        yield from self.find(sensor)
+        yield from self._walk_round(lambda: sensor.position, stop=2.0)
+        yield from self.touch(lambda: sensor.position, lambda: sensor.is_on)
+
+    def _keeping(self, thing: Thing, plan: Plan) -> Plan:
+        """Go on with a plan for as long as a thing stays in the hand."""
+        for step in plan:
+            if self.world.held is not thing:
+                raise Stuck(f"{thing.name} slipped out of the hand")
+            yield step
+
+    def in_view(self, part: Part) -> bool:
+        """Of the ball on its plinth the upper part shows before the middle does."""
+        if part.name == "ball":
+            return self.point_in_view(np.add(part.position, (0, 0, 0.1)), part.geom.id)
+        return super().in_view(part)
+
+    def _ball_is_up(self) -> bool:
+        return bool(self.ball.position[2] > self.plinth.position[2] + self.plinth.half[1])
+
+    # --- the stick ------------------------------------------------------------------------------
+
+    def _knock_down(self) -> Plan:
+        if self.world.held is not self.stick:
+            yield from self.tilt(-0.25, tolerance=0.06)
+            yield from self.find(self.stick)
+            yield from self._walk_round(lambda: self.stick.position, stop=1.6)
+            self._side = self._nearer_side()
+            yield from self.grasp(self.stick, stand_off=0.9, at=lambda: self._end(self._side))
+        yield from self._keeping(self.stick, self._swing())
+        self.seen.discard("ball")  # wherever it rolls, it must be found again
+
+    def _swing(self) -> Plan:
+        yield from self._hold(*CARRY)
+        yield from self.find(self.plinth)
+        spot = self._run_up_spot()
+        yield from self._walk_round(lambda: spot, stop=0.25)
+        yield from self.face(lambda: self.plinth.position)
+        yield from self._hold(*POKE)
+        yield from self.find(self.ball)
+        yield from self._poke()
+
+    def _end(self, side: float) -> Point:
+        """Where to hold the stick at one of its two ends."""
+        return self.stick.position + side * GRIP_FROM_MIDDLE * self.stick.rotation[:, 0]
+
+    def _nearer_side(self) -> float:
+        return min((1.0, -1.0), key=lambda side: self.distance(self._end(side)))
+
+    def _direction(self) -> np.ndarray:
+        """The way the free end points, in the avatar's frame: forward, left, up."""
+        x, y, z = -self._side * self.stick.rotation[:, 0]
+        sine, cosine = np.sin(self.world.yaw), np.cos(self.world.yaw)
+        return np.array([cosine * x + sine * y, cosine * y - sine * x, z])
+
+    def _hold(self, pitch: float, reach: float, slope: float) -> Plan:
+        """Bring the hand to a pitch and a reach, and point the free end forward and up."""
+        wanted = np.array([np.cos(slope), 0.0, np.sin(slope)])
+        for _ in range(80):
+            step = (
+                self.tilt_step(pitch, 0.1) or self._reach_step(reach) or self._rotate_step(wanted)
+            )
+            if step is None:
+                return
+            yield step
+        raise Stuck("the stick would not turn")
+
+    def _rotate_step(self, wanted: np.ndarray) -> str | None:
+        """The rotation that brings the free end nearest to the wanted direction, if any does."""
+        now = self._direction()
+        gains = {
+            name: (now + ROTATION_STEP * np.cross(axis, now)) @ wanted - now @ wanted
+            for name, axis in ROTATIONS.items()
+        }
+        best = max(gains, key=lambda name: gains[name])
+        return best if gains[best] > 0.5 * ROTATION_STEP**2 else None
+
+    def _reach_step(self, reach: float) -> str | None:
+        error = reach - self.world.reach
+        if abs(error) <= 0.7 * HAND:
+            return None
+        return "hand_farther" if error > 0 else "hand_nearer"
+
+    def _run_up_spot(self) -> Point:
+        """The nearest spot at the right distance from the plinth with room to stand."""
+        angles = np.linspace(0.0, 2 * np.pi, 24, endpoint=False)
+        ring = self.plinth.position[:2] + RUN_UP * np.stack([np.cos(angles), np.sin(angles)], 1)
+        spots = [spot for spot in ring if np.abs(spot).max() < ROOM_TO_STAND]
+        return min(spots, key=self.distance)
+
+    def _poke(self) -> Plan:
+        """Walk the raised stick into the ball."""
+        for _ in range(40):
+            if not self._ball_is_up():
+                return
+            if self.distance(self.plinth.position) < 0.8:
+                break
+            yield self.turn_step(self.bearing(self.plinth.position), 0.05) or "forward"
+        raise Stuck("missed the ball")
+
+    def _look_for_fallen_ball(self) -> Plan:
+        """It lies beyond the plinth, which may hide it: look past the plinth's side."""
+        yield from self.tilt(-0.25, tolerance=0.06)
+        for _ in range(5):
+            if "ball" in self.seen:
+                return
+            yield f"strafe_{self.search_side}"
+        yield from self.find(self.ball)
+
+    # --- walking round the plinth -------------------------------------------------------------
+
+    def _walk_round(self, point: Callable[[], Point], stop: float) -> Plan:
+        """Walk to a point, by a step aside where the plinth stands in between."""
+        aside = self._aside(point())
+        if aside is not None and "plinth" in self.seen:
+            yield from self.walk_to(lambda: aside, stop=0.25)
+        yield from self.walk_to(point, stop=stop)
+
+    def _aside(self, point: Point) -> Point | None:
+        """A spot beside the plinth, if the straight way to the point leads too close to it."""
+        start, end = self.world.position[:2], np.asarray(point, float)[:2]
+        middle = self.plinth.position[:2]
+        way = end - start
+        length = float(np.hypot(*way))
+        along = (middle - start) @ way / max(length, 1e-6)
+        if not 0.0 < along < length:
+            return None
+        foot = start + way * along / length
+        miss = float(np.hypot(*(foot - middle)))
+        if miss > CLEARANCE:
+            return None
+        out = (foot - middle) / miss if miss > 0.01 else np.array([-way[1], way[0]]) / length
+        return middle + out * (CLEARANCE + 0.25)
