@@ -28,8 +28,8 @@ from .world import World
 try:
     import dm_env
     from dm_env import specs
-except ImportError as error:
-    raise ImportError("hard_eight.dm needs dm_env: pip install 'r2d3[dm]'") from error
+except ImportError:
+    raise ImportError("hard_eight.dm needs dm_env: pip install 'r2d3[dm]'") from None
 
 
 class EnvironmentSettings(NamedTuple):
