@@ -25,7 +25,7 @@ from .world import World
 
 VIEW_SIZE = (288, 216)  # width, height of one picture of a filmstrip
 MAP_SIZE = 512
-COLUMNS = 3  # pictures in a row
+COLUMNS = 4  # pictures in a row
 GAP = 6  # pixels of white between them
 TRAIL_RGB = (40, 110, 235)
 
@@ -79,7 +79,10 @@ def filmstrip(pictures: list[np.ndarray]) -> np.ndarray:
 
 
 def play(task: Task, seed: int) -> tuple[list[tuple[str, np.ndarray]], np.ndarray, bool, int]:
-    """An episode of the demonstrator: views at the milestones, map with trail, success, frames."""
+    """An episode of the demonstrator: views on its way, map with trail, success, frames.
+
+    The views are those at the start, at each milestone, and halfway between them.
+    """
     from . import experts
 
     env = gymnasium.make(task.gym_id, disable_env_checker=True)
@@ -88,26 +91,30 @@ def play(task: Task, seed: int) -> tuple[list[tuple[str, np.ndarray]], np.ndarra
     expert = experts.make(task.name, seed=seed)
     expert.reset(env)
     width, height = VIEW_SIZE
-    views = [("start", first_person(world, height=height, width=width))]
-    trail, shown, frames = [world.position[:2]], set[str](), 0
-    while True:
-        before = first_person(world, height=height, width=width)
+    seen = [first_person(world, height=height, width=width)]
+    trail, moments = [world.position[:2]], {"start": 0}
+    over = False
+    while not over:
         _, _, terminated, truncated, info = env.step(expert.act(env))
-        frames += 2
+        over = terminated or truncated
+        seen.append(first_person(world, height=height, width=width))
         trail.append(world.position[:2])
         for name, reached in info["milestones"].items():
-            if reached and name not in shown:
-                shown.add(name)
-                # An apple is gone once it is collected: show what was seen just before.
-                after = first_person(world, height=height, width=width)
-                views.append((name, before if "apple" in name else after))
-        if terminated or truncated:
-            break
+            if reached and name not in moments:
+                # An apple is gone once it is collected: show it from a few steps before.
+                moments[name] = len(seen) - (6 if "apple" in name else 1)
+    views: list[tuple[str, np.ndarray]] = []
+    before = 0
+    for name, at in sorted(moments.items(), key=lambda item: item[1]):
+        if at - before > 4:
+            views.append(("on the way", seen[(before + at) // 2]))
+        views.append((f"`{name}`", seen[at]))
+        before = at
     # The things as they stood at first, with the way that was taken.
     overview = top_down(
         task.build(seed), height=MAP_SIZE, width=MAP_SIZE, trails=[(np.array(trail), TRAIL_RGB)]
     )
-    return views, overview, bool(info["success"]), frames
+    return views, overview, bool(info["success"]), 2 * (len(seen) - 1)
 
 
 def write_page(task: Task, seed: int, out: Path) -> None:
@@ -125,7 +132,7 @@ def write_page(task: Task, seed: int, out: Path) -> None:
         "",
         f"![What the demonstrator saw]({task.name}.png)",
         "",
-        "In reading order: " + ", ".join(f"`{name}`" for name, _ in views) + ".",
+        "In reading order: " + ", ".join(name for name, _ in views) + ".",
         "",
         f"![Map with the demonstrator's way]({task.name}_map.png)",
         "",
