@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hard_eight.parts import Thing
 from hard_eight.placing import Spot
-from hard_eight.tasks.remember_sensor import BLOCKS_Y, MIDDLE_X, START_X, START_Y
+from hard_eight.tasks.remember_sensor import BLOCKS_Y, HALL_Y, MIDDLE_X, START_X
 
 from .player import Plan, Player, Stuck
 
@@ -58,15 +58,19 @@ class Expert(Player):
     def _corners_left(self, to_blocks: bool) -> list[Spot]:
         """The corners still to be walked round, from wherever one stands."""
         x, y, _ = self.world.position
+        round_the_bend = x > START_X[1] and y > HALL_Y[1]
         if to_blocks:
-            passed = 2 if y > START_Y[1] else 1 if x > START_X[1] else 0
-            return [MOUTH, BEND, BLOCK_ROOM][passed:]
-        passed = 0 if y > BLOCKS_Y[0] else 1 if y > START_Y[1] else 2 if x > START_X[1] else 3
+            return [MOUTH, BEND, BLOCK_ROOM][2 if round_the_bend else 1 if x > START_X[1] else 0 :]
+        passed = 0 if y > BLOCKS_Y[0] else 1 if round_the_bend else 2 if x > START_X[1] else 3
         return [BLOCK_ROOM, BEND, MOUTH][passed:]
 
     def _walk_round(self, corners: Sequence[Spot]) -> Plan:
+        carried = self.world.held
         for corner in corners:
-            yield from self._walk_near(corner)
+            for step in self._walk_near(corner):
+                if self.world.held is not carried:
+                    raise Stuck("dropped it on the way")
+                yield step
 
     def _walk_near(self, spot: Spot) -> Plan:
         yield from self.walk_to(lambda: spot, stop=0.4)
