@@ -19,6 +19,8 @@ from hard_eight.native import constants as c
 from hard_eight.parts import Part, Thing
 from hard_eight.world import World
 
+from .habits import PLAIN, Habits, Manner, with_skill
+
 Plan = Iterator[str]
 Point = Sequence[float] | np.ndarray
 
@@ -45,25 +47,32 @@ class Stuck(Exception):
 class Player:
     """Base of the demonstrators. Subclasses write `play`, a generator of action names."""
 
-    def __init__(self, seed: int = 0, skill: float = 1.0) -> None:
+    def __init__(self, seed: int = 0, skill: float = 1.0, habits: Habits | None = None) -> None:
         self.random = np.random.default_rng((seed, 7))
-        self.skill = skill
+        self.seed = seed
+        self.habits = with_skill(PLAIN, skill) if habits is None else habits
 
     def reset(self, env: Any) -> None:
         """Begin the episode that `env`, which may be wrapped, has just begun."""
         self.world: World = env.unwrapped.world
         self.seen: set[str] = set()
-        self.search_side = "left" if self.random.random() < 0.5 else "right"
+        self.manner = Manner(self.habits, self.seed)
+        self.search_side = self.manner.side()
         self._look_around()
         self._plan = self.play()
 
     def act(self, env: Any) -> int:
         """The next action."""
         self._look_around()
-        name = self._next_name()
-        if self.world.held is not None and not self._letting_go and name + "_grasp" in ACTION_INDEX:
-            name += "_grasp"
+        name = self.manner.next_action(
+            self._next_name, lambda: self._letting_go, holding=self.world.held is not None
+        )
         return ACTION_INDEX[name]
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether this person would have stopped playing by now."""
+        return self.world.seconds >= self.manner.patience
 
     def play(self) -> Plan:
         """The whole task from wherever it stands: it is begun again when a skill is stuck."""
