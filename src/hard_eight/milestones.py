@@ -71,6 +71,13 @@ class ThingIn(_Inside):
         return (c.MILESTONE_THING_IN, bits(self.things)), self.box
 
 
+class ThingOut(ThingIn):
+    """The middle of one of the things has been outside a box."""
+
+    def row(self) -> Row:
+        return (c.MILESTONE_THING_OUT, bits(self.things)), self.box
+
+
 class Collected:
     """The apple has been collected."""
 

@@ -70,8 +70,8 @@ class Part:
 class Thing(Part):
     """A movable thing. The hand lifts what weighs less than the grip; the rest can be pushed."""
 
-    # Against sliding along the floor (N s/m), tilting and turning about the vertical (N m s).
-    drag: Vector = (0.0, 0.0, 0.0)
+    # Against sliding over the floor (N s/m) and against turning about the vertical (N m s).
+    drag: Vector = (0.0, 0.0)
 
     def __init__(
         self,
@@ -150,12 +150,12 @@ def block(name: str, at: Vector, look: Look, half: float = 0.3, yaw: float = 0.0
     """A block of 25 kg: it slides when pushed, and is too heavy for the hand.
 
     Its drag makes it go where it is pushed: it stops when the push does, turns slowly when pushed
-    off its middle, and drops into a recess without tumbling over it.
+    off its middle, and drops into a recess instead of shooting over it.
     """
     made = Thing(
         name, at, look, half=(half, half, half), mass=25.0, yaw=yaw, friction=(0.3, 0.01, 0.001)
     )
-    made.drag = (600.0, 500.0, 300.0)
+    made.drag = (600.0, 300.0)
     return made
 
 

@@ -18,7 +18,7 @@ from .textures import TEXTURE_NAMES
 
 if TYPE_CHECKING:
     from .milestones import Milestone
-    from .parts import Part
+    from .parts import Part, Thing
 
 Vector = Sequence[float]
 
@@ -68,7 +68,7 @@ class World:
         self.spec = _new_spec()
         self.avatar_body, self.avatar_geom = avatar.add_to(self.spec, AVATAR)
         self._looks: list[tuple[Any, Look, int]] = [(self.avatar_geom, Look((0, 0, 0)), 0)]
-        self._things: list[Part] = []
+        self._things: list[Thing] = []
         self._signals = 0
         self._ruled: list[Part] = []
         self._start: tuple[float, float, float, float] | None = None
@@ -125,7 +125,7 @@ class World:
         """A body that rules move: a door, a bridge."""
         return self.spec.worldbody.add_body(name=name, mocap=True, pos=at)
 
-    def register_thing(self, part: Part) -> int:
+    def register_thing(self, part: Thing) -> int:
         """Make a part one of the movable things; returns its index."""
         self._things.append(part)
         return len(self._things) - 1
@@ -192,9 +192,9 @@ class World:
             self.movables[i, : c.M_DOF + 1] = (
                 body, geom, self.model.jnt_qposadr[joint], self.model.jnt_dofadr[joint]
             )  # fmt: skip
-            slide, tilt, turn = thing.drag
+            slide, turn = thing.drag
             dof = self.model.jnt_dofadr[joint]
-            self.model.dof_damping[dof : dof + 6] = slide, slide, 0.0, tilt, tilt, turn
+            self.model.dof_damping[dof : dof + 6] = slide, slide, 0.0, 0.0, 0.0, turn
             self.masses[i, c.MF_MASS] = self.model.body_mass[body]
             self.masses[i, c.MF_INERTIA : c.MF_INERTIA + 3] = self.model.body_inertia[body]
             self.masses[i, c.MF_GRAVE : c.MF_GRAVE + 3] = (2.0 * i, 0.0, ABYSS_TOP + 1.0)

@@ -64,12 +64,13 @@ MOVABLE_FLOATS = 8
 HIDDEN = -1
 
 # --- rules: kind and parameters -----------------------------------------------------------------
-RULE_SENSOR, RULE_DOOR, RULE_BRIDGE, RULE_APPLE, RULE_PENALTY = range(5)
+RULE_SENSOR, RULE_DOOR, RULE_BRIDGE, RULE_APPLE, RULE_PENALTY, RULE_UNDERTOW = range(6)
 RULE_INTS, RULE_FLOATS, RULE_STATE = 8, 12, 4
 SENSOR_LATCHES, SENSOR_NEEDS_CONTACT, SENSOR_CONSUMES = range(3)
 
 # --- milestones ---------------------------------------------------------------------------------
 (
     MILESTONE_HELD, MILESTONE_SIGNAL, MILESTONE_AVATAR_IN, MILESTONE_THING_IN, MILESTONE_COLLECTED,
-) = range(5)  # fmt: skip
+    MILESTONE_THING_OUT,
+) = range(6)  # fmt: skip
 MILESTONE_INTS, MILESTONE_FLOATS = 4, 6

@@ -7,6 +7,7 @@ from .constants import (
     MILESTONE_HELD,
     MILESTONE_SIGNAL,
     MILESTONE_THING_IN,
+    MILESTONE_THING_OUT,
     S_HELD,
 )
 from .jit import inner
@@ -39,6 +40,10 @@ def update_milestones(reached, ints, floats, state, signals, rule_state, movable
         elif kind == MILESTONE_THING_IN:
             for m in range(movables.shape[0]):
                 if (which >> m) & 1 == 1 and inside(xpos[movables[m, M_BODY]], floats[i]):
+                    now = True
+        elif kind == MILESTONE_THING_OUT:
+            for m in range(movables.shape[0]):
+                if (which >> m) & 1 == 1 and not inside(xpos[movables[m, M_BODY]], floats[i]):
                     now = True
         elif kind == MILESTONE_COLLECTED:
             now = rule_state[which, 0] > 0.0
