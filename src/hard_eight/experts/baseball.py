@@ -7,7 +7,7 @@ import numpy as np
 from hard_eight.native import constants as c
 from hard_eight.parts import Part, Sensor, Thing
 
-from .player import DECISION, HAND, Plan, Player, Point, Stuck
+from .player import DECISION, HAND, STRIDE, TURN, Plan, Player, Point, Stuck
 
 GRIP_FROM_MIDDLE = 0.6  # m along the stick: near its end
 # Pitch of the gaze, reach of the hand and slope of the stick (rad, m, rad): near and upright to
@@ -15,7 +15,8 @@ GRIP_FROM_MIDDLE = 0.6  # m along the stick: near its end
 CARRY = 0.3, 0.9, 1.25
 POKE = 0.75, 1.45, 0.85
 RUN_UP = 2.4  # m from the plinth: there the slanting stick is short of it, and the ball in view
-ROOM_TO_STAND = 2.5  # m from the middle of the room
+ROOM_TO_STAND = 1.75  # m from the middle of the room, with the stick before one
+TURNING_STICK, TURNING_BALL = 1.35, 1.15  # m about the avatar that what it holds sweeps over
 CLEARANCE = 0.65  # m that the walk keeps from the plinth's middle
 
 ROTATIONS = {
@@ -51,8 +52,9 @@ class Expert(Player):
         yield from self.walk_to(lambda: apple.position, stop=0.0)
 
     def _carry_to(self, sensor: Sensor) -> Plan:
-        yield from self.reach_to(0.9)  # off the wall that it may lie against
+        yield from self.reach_to(0.9)
         yield from self.tilt(0.0, tolerance=0.15)
+        yield from self._make_room(TURNING_BALL)
         yield from self.find(sensor)
         yield from self._walk_round(lambda: sensor.position, stop=2.0)
         yield from self.touch(lambda: sensor.position, lambda: sensor.is_on)
@@ -61,14 +63,33 @@ class Expert(Player):
         """Go on with a plan for as long as a thing stays in the hand."""
         for step in plan:
             if self.world.held is not thing:
+                self.seen.discard(thing.name)
                 raise Stuck(f"{thing.name} slipped out of the hand")
             yield step
 
+    def _seek(self, part: Part) -> Plan:
+        """Turn once round with an eye on the floor; go elsewhere if something hides the part."""
+        for _ in range(4):
+            yield from self.tilt(-0.25, tolerance=0.06)
+            for _ in range(round(2 * np.pi / TURN)):
+                if part.name in self.seen:
+                    return
+                yield f"look_{self.search_side}"
+            yield from self._stroll()
+        yield from self.find(part)
+
+    def _stroll(self) -> Plan:
+        spot = self.random.uniform(-2.0, 2.0, 2)
+        yield from self._walk_round(lambda: spot, stop=0.3)
+
     def in_view(self, part: Part) -> bool:
-        """Of the ball on its plinth the upper part shows before the middle does."""
+        """The ball shows over the plinth's rim by its upper part, the stick also by its ends."""
+        points = [part.position]
         if part.name == "ball":
-            return self.point_in_view(np.add(part.position, (0, 0, 0.1)), part.geom.id)
-        return super().in_view(part)
+            points = [part.position + np.array((0, 0, 0.1))]
+        elif part.name == "stick":
+            points += [part.position + at * part.rotation[:, 0] for at in (-0.6, 0.6)]
+        return any(self.point_in_view(point, part.geom.id) for point in points)
 
     def _ball_is_up(self) -> bool:
         return bool(self.ball.position[2] > self.plinth.position[2] + self.plinth.half[1])
@@ -77,16 +98,18 @@ class Expert(Player):
 
     def _knock_down(self) -> Plan:
         if self.world.held is not self.stick:
-            yield from self.tilt(-0.25, tolerance=0.06)
-            yield from self.find(self.stick)
+            yield from self._seek(self.stick)
             yield from self._walk_round(lambda: self.stick.position, stop=1.6)
             self._side = self._nearer_side()
             yield from self.grasp(self.stick, stand_off=0.9, at=lambda: self._end(self._side))
-        yield from self._keeping(self.stick, self._swing())
-        self.seen.discard("ball")  # wherever it rolls, it must be found again
+        try:
+            yield from self._keeping(self.stick, self._swing())
+        finally:
+            self.seen.discard("ball")  # wherever it rolls, it must be found again
 
     def _swing(self) -> Plan:
         yield from self._hold(*CARRY)
+        yield from self._make_room(TURNING_STICK)
         yield from self.find(self.plinth)
         spot = self._run_up_spot()
         yield from self._walk_round(lambda: spot, stop=0.25)
@@ -113,7 +136,7 @@ class Expert(Player):
         wanted = np.array([np.cos(slope), 0.0, np.sin(slope)])
         for _ in range(80):
             step = (
-                self.tilt_step(pitch, 0.1) or self._reach_step(reach) or self._rotate_step(wanted)
+                self._reach_step(reach) or self.tilt_step(pitch, 0.1) or self._rotate_step(wanted)
             )
             if step is None:
                 return
@@ -157,10 +180,30 @@ class Expert(Player):
         """It lies beyond the plinth, which may hide it: look past the plinth's side."""
         yield from self.tilt(-0.25, tolerance=0.06)
         for _ in range(5):
-            if "ball" in self.seen:
+            if "ball" not in self.seen:
+                yield f"strafe_{self.search_side}"
+        yield from self._seek(self.ball)
+
+    def _make_room(self, radius: float) -> Plan:
+        """Step away from walls and plinth until one can turn with what one holds."""
+        for _ in range(15):
+            here = self.world.position[:2]
+            forward = STRIDE * np.array([np.cos(self.world.yaw), np.sin(self.world.yaw)])
+            left = np.array([-forward[1], forward[0]])
+            steps = {"back": -forward, "strafe_left": left, "strafe_right": -left}
+            best = max(steps, key=lambda name: self._room_about(here + steps[name]))
+            room = self._room_about(here)
+            if room > radius or self._room_about(here + steps[best]) < room:
                 return
-            yield f"strafe_{self.search_side}"
-        yield from self.find(self.ball)
+            yield best
+
+    def _room_about(self, spot: np.ndarray) -> float:
+        """How far walls and plinth are, m."""
+        to_walls = 3.0 - float(np.abs(spot).max())
+        if "plinth" not in self.seen:
+            return to_walls
+        to_plinth = float(np.hypot(*(spot - self.plinth.position[:2]))) - self.plinth.half[0]
+        return min(to_plinth, to_walls)
 
     # --- walking round the plinth -------------------------------------------------------------
 
