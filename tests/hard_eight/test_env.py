@@ -1,6 +1,8 @@
 """The Gymnasium form: its contract, its clock, and what it returns."""
 
+import gc
 import warnings
+import weakref
 
 import gymnasium
 import numpy as np
@@ -129,6 +131,22 @@ def test_stepping_needs_a_running_episode():
         env.step(NOOP)
     env.reset()
     env.step(NOOP)
+
+
+def test_the_world_of_an_ended_episode_is_freed_at_once_unless_somebody_holds_it():
+    env = make("wall_sensor")
+    env.reset(seed=0)
+    ended = weakref.ref(env.world)
+    gc.disable()
+    try:
+        env.reset(seed=1)
+        assert ended() is None
+    finally:
+        gc.enable()
+    held = env.world
+    env.reset(seed=2)
+    assert held["key"].position.shape == (3,)
+    assert not held["key"].is_held
 
 
 def test_larger_views_have_the_size_asked_for():
