@@ -22,16 +22,29 @@ class Plate(NamedTuple):
     front: Spot
 
 
-def wall_plate(side: str, along: float, x: Span, y: Span, height: float, half: float) -> Plate:
-    """A square plate on the inner face of a room's wall (sides by compass, +x is east)."""
-    out = PLATE_THICKNESS
+def wall_plate(
+    side: str,
+    along: float,
+    x: Span,
+    y: Span,
+    height: float,
+    half: float,
+    *,
+    half_height: float | None = None,
+    out: float = PLATE_THICKNESS,
+) -> Plate:
+    """A plate on the inner face of a room's wall (sides by compass, +x is east).
+
+    Square unless `half_height` is given; it stands out from the wall by twice `out`.
+    """
+    high = half if half_height is None else half_height
     if side == "west":
-        return Plate((x[0] + out, along, height), (out, half, half), (x[0] + 0.6, along))
+        return Plate((x[0] + out, along, height), (out, half, high), (x[0] + 0.6, along))
     if side == "east":
-        return Plate((x[1] - 0.1 - out, along, height), (out, half, half), (x[1] - 0.7, along))
+        return Plate((x[1] - 0.1 - out, along, height), (out, half, high), (x[1] - 0.7, along))
     if side == "south":
-        return Plate((along, y[0] + out, height), (half, out, half), (along, y[0] + 0.6))
-    return Plate((along, y[1] - out, height), (half, out, half), (along, y[1] - 0.6))
+        return Plate((along, y[0] + out, height), (half, out, high), (along, y[0] + 0.6))
+    return Plate((along, y[1] - out, height), (half, out, high), (along, y[1] - 0.6))
 
 
 def scatter(

@@ -7,6 +7,8 @@ things sleep.
 
 import math
 
+import numpy as np
+
 from .calls import mj_geom_distance
 from .constants import (
     BODY_BOTTOM,
@@ -36,6 +38,7 @@ from .jit import inner, shared
 from .maths import sine_cosine
 
 VISIBLE = 1
+LEAST_BELOW = 0.1  # slope of the way from a slab to a thing that is below it, not beside it
 
 
 @inner
@@ -104,6 +107,26 @@ def all_on(mask, signals):
     return True
 
 
+@inner
+def room_to_come_down(model, data, slab, thing, geom_pos, radius, within):
+    """How far a slab may come down, up to `within`, before it would touch a thing (m).
+
+    What stands beside the slab is not in its way: leaning on a door does not hold it up.
+    """
+    if not touching(model, data, slab, thing, geom_pos, radius, within + TOUCH_DISTANCE):
+        return within
+    nearest = np.empty(6)  # the points of slab and thing that are nearest to each other
+    distance = mj_geom_distance(
+        model, data, slab, thing, 2.0 * (within + TOUCH_DISTANCE), nearest.ctypes.data
+    )
+    below = nearest[2] - nearest[5]
+    if distance < 0.0:  # one inside the other: the points have changed sides
+        below = -below
+    if below < LEAST_BELOW * abs(distance):
+        return within
+    return min(within, max(0.0, distance - TOUCH_DISTANCE))
+
+
 # Door row. ints: kind, geom, mocap body, needed signals (bits). floats: shut z, open z, speed up,
 # speed down (m/s).
 @inner
@@ -116,13 +139,11 @@ def door(ints, floats, model, data, signals, movables, mocap_pos, geom_pos, radi
     if z <= floats[0]:
         return
     # It comes down on nothing: like a lift's door it waits for whatever stands in the way.
-    gap = floats[3] / FRAMES_PER_SECOND + TOUCH_DISTANCE
-    if touching(model, data, avatar_geom, ints[1], geom_pos, radius, gap):
-        return
+    down = floats[3] / FRAMES_PER_SECOND
+    down = room_to_come_down(model, data, ints[1], avatar_geom, geom_pos, radius, down)
     for i in range(movables.shape[0]):
-        if touching(model, data, movables[i, M_GEOM], ints[1], geom_pos, radius, gap):
-            return
-    mocap_pos[mocap, 2] = max(floats[0], z - floats[3] / FRAMES_PER_SECOND)
+        down = room_to_come_down(model, data, ints[1], movables[i, M_GEOM], geom_pos, radius, down)
+    mocap_pos[mocap, 2] = max(floats[0], z - down)
 
 
 # Bridge row. ints: kind, mocap body, needed signals (bits). floats: hinge x, y, z, heading (rad),
