@@ -35,6 +35,16 @@ class Group(NamedTuple):
 
 VERBS: dict[str, Verb | Group] = {
     "tasks": Verb("r2d3.cli.tasks", "the eight tasks, and the actions they are played with"),
+    "demos": Group(
+        {
+            "make": Verb("r2d3.cli.demos_make", "let the scripted demonstrators play"),
+            "list": Verb("r2d3.cli.demos_list", "the datasets there are"),
+            "stats": Verb("r2d3.cli.demos_stats", "returns, lengths, successes, beside people's"),
+            "check": Verb("r2d3.cli.demos_check", "play every episode again and compare each bit"),
+            "video": Verb("r2d3.cli.demos_video", "one episode as MP4 or GIF, with the map"),
+        },
+        "make, inspect and check demonstrations",
+    ),
     "bench": Group(
         {
             "env": Verb("r2d3.cli.bench_env", "how fast the environments step on this machine"),
