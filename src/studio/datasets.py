@@ -69,22 +69,28 @@ def half_made(folder: Path) -> Path:
 
 def find(sources: list[str]) -> list[Path]:
     """The folders of the datasets meant by ids, folders of datasets, or nothing (all there are)."""
+    if not sources:
+        return find_below(root())
     found: list[Path] = []
-    for source in sources or [str(root())]:
+    for source in sources:
         folder = root() / source if is_id(source) else Path(source).expanduser()
-        if data_folder(folder) is not None:
-            found.append(folder)
-            continue
-        below = sorted(
-            path.parent.parent
-            for path in folder.rglob("data/metadata.json")
-            if not any(part.endswith(_MAKING) for part in path.parts)
-        )
-        if sources and not below:
-            kind = "no dataset" if folder.is_dir() else "there is no such folder"
-            raise UserError(f"'{source}': {kind} ({folder})")
-        found += below
+        here = find_below(folder)
+        if not here:
+            kind = "holds no dataset" if folder.is_dir() else "is not there"
+            raise UserError(f"no dataset '{source}': {folder} {kind}")
+        found += here
     return found
+
+
+def find_below(folder: Path) -> list[Path]:
+    """A dataset's own folder, or those of the whole datasets somewhere below it."""
+    if data_folder(folder) is not None:
+        return [folder]
+    return sorted(
+        path.parent.parent
+        for path in folder.rglob("data/metadata.json")
+        if not any(part.endswith(_MAKING) for part in path.parts)
+    )
 
 
 def find_half_made(folder: Path) -> list[Path]:

@@ -43,15 +43,15 @@ DEMONSTRATORS = {
     habits.name: habits
     for habits in (
         Habits(
-            "brisk", turning_side="left", hesitation=0.03, pause=(1, 2), rest=0.005, overshoot=0.08
+            "brisk", turning_side="left", hesitation=0.03, pause=(1, 2), rest=0.005, overshoot=0.06
         ),
         Habits(
-            "careful", turning_side="right", survey=6, hesitation=0.10, pause=(1, 4), rest=0.01,
-            fine_start=0.35, overshoot=0.01,
+            "careful", turning_side="right", survey=4, hesitation=0.08, pause=(1, 3), rest=0.01,
+            fine_start=0.25, overshoot=0.01,
         ),
         Habits(
-            "curious", survey=14, hesitation=0.05, pause=(1, 3), rest=0.01, fine_start=0.10,
-            overshoot=0.03, wandering=0.10,
+            "curious", survey=10, hesitation=0.05, pause=(1, 3), rest=0.01, fine_start=0.08,
+            overshoot=0.03, wandering=0.08,
         ),
     )
 }  # fmt: skip
@@ -69,6 +69,7 @@ class Person:
     skill: float
     patience: float  # median, s
     patience_spread: float = 0.35
+    lateness: float = 0.0  # chance to let go too late, beyond that lack of skill
 
 
 # Calibrated task by task until returns and lengths came near the paper's table of people.
@@ -104,8 +105,10 @@ def habits_of(task: str, skill: Skill, demonstrator: str) -> Habits:
     habits = DEMONSTRATORS[demonstrator]
     if isinstance(skill, str) and skill == HUMAN:
         person = PEOPLE.get(task, ANYONE)
+        less_skilled = with_skill(habits, person.skill)
         return replace(
-            with_skill(habits, person.skill),
+            less_skilled,
+            lateness=less_skilled.lateness + person.lateness,
             patience=person.patience,
             patience_spread=person.patience_spread,
         )

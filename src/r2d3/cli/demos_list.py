@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.folder).expanduser() if args.folder else datasets.root()
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}")
-    facts = [_facts(found) for found in datasets.find([str(folder)] if args.folder else [])]
+    facts = [_facts(found) for found in datasets.find_below(folder)]
     half = [_half(growing) for growing in datasets.find_half_made(folder)]
     if args.json:
         print(json.dumps({"datasets": facts, "half_made": half}, indent=2))
