@@ -224,6 +224,23 @@ def test_a_held_key_keeps_still():
     assert np.ptp(turns, axis=0).max() < 1e-3
 
 
+def test_what_is_held_hangs_from_the_hand_as_it_was_taken():
+    bench = Bench(key("key", KEY_AT, RED))
+
+    def from_hand():
+        world = bench.world
+        gaze = [np.cos(world.pitch), 0.0, np.sin(world.pitch)]
+        return world["key"].position - world.eye - np.multiply(gaze, world.reach)
+
+    bench.aim(bench.world["key"].position)
+    bench.frame("grasp")
+    taken = from_hand()
+    while bench.world.pitch < -0.02:
+        bench.frame("look_up_grasp")
+    bench.act("grasp", 30)
+    assert np.allclose(from_hand(), taken, atol=5e-3)  # neither does its weight draw it down
+
+
 def test_what_is_held_is_held_until_the_first_action_without_grasp():
     bench = holding()
     key = bench.world["key"]
