@@ -15,6 +15,7 @@ from .constants import (
     BODY_HALF,
     BODY_RADIUS,
     FRAMES_PER_SECOND,
+    M_BODY,
     M_DESTROYED,
     M_DOF,
     M_GEOM,
@@ -25,6 +26,7 @@ from .constants import (
     RULE_DOOR,
     RULE_PENALTY,
     RULE_SENSOR,
+    RULE_UNDERTOW,
     S_HELD,
     S_REWARD,
     S_SUCCESS,
@@ -212,6 +214,29 @@ def penalty(floats, rule_state, state, qpos):
         state[S_REWARD] += floats[0]
 
 
+# Undertow row. ints: kind. floats: box x0, x1, y0, y1, z0, z1, newtons. state: pulled movables
+# (bits).
+@inner
+def undertow(floats, rule_state, state, movables, applied_force, geom_pos):
+    """Pull down what is in the box and not in the hand, so that nothing rides on what is held."""
+    held = int(state[S_HELD])
+    pulled = int(rule_state[0])
+    now = 0
+    for i in range(movables.shape[0]):
+        if i == held:
+            continue  # the hold's spring has taken over the applied force
+        at = geom_pos[movables[i, M_GEOM]]
+        inside = movables[i, M_DESTROYED] == 0
+        for k in range(3):
+            inside = inside and floats[2 * k] <= at[k] <= floats[2 * k + 1]
+        if inside:
+            applied_force[movables[i, M_BODY], 2] = -floats[6]
+            now |= 1 << i
+        elif (pulled >> i) & 1:
+            applied_force[movables[i, M_BODY], 2] = 0.0
+    rule_state[0] = now
+
+
 @inner
 def apply_rules(
     model, data, state, signals, rule_ints, rule_floats, rule_state, movables, masses, qpos, qvel,
@@ -237,3 +262,5 @@ def apply_rules(
             apple(ints, floats, rule_state[i], state, qpos, flags)
         elif kind == RULE_PENALTY:
             penalty(floats, rule_state[i], state, qpos)
+        elif kind == RULE_UNDERTOW:
+            undertow(floats, rule_state[i], state, movables, applied_force, geom_pos)
