@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import mujoco
 import numpy as np
 
 from . import looks
@@ -87,9 +88,12 @@ class Thing(Part):
         condim: int = 4,
         quat: Vector | None = None,
         collide: tuple[int, int] = MOVABLE,
+        asleep: bool = False,
     ) -> None:
+        """`asleep`: at rest from the start, at no cost, until something touches it."""
         super().__init__(name)
         self.at, self.look, self.shape, self.size, self.mass = at, look, shape, half, mass
+        self.asleep = asleep
         self.collide = collide
         self.quat = turned(yaw) if quat is None else quat
         self.friction, self.condim = friction, condim
@@ -97,6 +101,8 @@ class Thing(Part):
     def build(self, world: World) -> None:
         self.index = world.register_thing(self)
         self.body = world.spec.worldbody.add_body(name=self.name, pos=self.at, quat=self.quat)
+        if self.asleep:
+            self.body.sleep = mujoco.mjtSleepPolicy.mjSLEEP_INIT
         self.joint = self.body.add_freejoint(name=self.name)
         self.geom = world.geom(
             self.shape,

@@ -1,0 +1,83 @@
+"""Navigate Cubes: pull some cubes out of the wall, shoulder through the rest, find the ramp."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from hard_eight.parts import Thing
+from hard_eight.tasks.navigate_cubes import (
+    COLUMNS,
+    PITCH,
+    PLATFORM_TOP,
+    PLATFORM_X,
+    RAMP_RUN,
+    ROWS,
+    WALL_X,
+)
+
+from .player import Plan, Player
+
+BEFORE, BEHIND = WALL_X - 1.2, WALL_X + 1.3  # m, either side of the wall
+
+
+class Expert(Player):
+    column: int | None = None
+    pulls = 0
+
+    def play(self) -> Plan:
+        ramp, apple = self.world["ramp"], self.world["apple"]
+        yield from self.tilt(0.0)
+        if self.world.position[0] < BEHIND - 0.4:
+            yield from self.dig_through()
+        if self.world.position[2] < PLATFORM_TOP + 0.6:
+            yield from self.find(ramp)
+            x, y, _ = ramp.foot
+            # Straight at it, but for who stands beside it.
+            if abs(self.world.position[1] - y) > 0.4 * abs(x - self.world.position[0]):
+                yield from self.walk_to(lambda: (x - 0.7, y), stop=0.25)
+            yield from self.walk_to(lambda: (x + 0.5, y), stop=0.25)
+            yield from self.walk_to(lambda: (x + RAMP_RUN + 0.7, y), stop=0.3)
+        yield from self.find(apple)
+        yield from self.walk_to(lambda: apple.position, stop=0.0)
+
+    def dig_through(self) -> Plan:
+        """Take cubes out of one column of the wall, then walk through where it was."""
+        if self.column is None:
+            self.column = self.nearest_column()
+            self.pulls = int(self.random.integers(3, ROWS + 1))
+        y = (self.column - (COLUMNS - 1) / 2) * PITCH
+        yield from self.find(self.world[f"cube_{self.column}_1"])
+        if abs(self.world.position[1] - y) > 0.3:
+            yield from self.walk_to(lambda: (BEFORE - 0.6, y), stop=0.3)
+        while self.pulls > 0 and (cube := self.cube_to_pull()) is not None:
+            self.pulls -= 1
+            yield from self.pull_out(cube)
+        yield from self.tilt(0.0)
+        if self.world.position[0] < BEFORE - 0.5:
+            yield from self.walk_to(lambda: (BEFORE - 0.4, y), stop=0.3)
+        yield from self.walk_to(lambda: (BEHIND + 0.3, y), stop=0.3)
+
+    def nearest_column(self) -> int:
+        column = round(self.world.position[1] / PITCH + (COLUMNS - 1) / 2)
+        return int(np.clip(column, 1, COLUMNS - 2))
+
+    def cube_to_pull(self) -> Thing | None:
+        """The cube of the column that is still in the wall and nearest the height of the eye."""
+        column = [self.world[f"cube_{self.column}_{row}"] for row in range(ROWS)]
+        standing = [cube for cube in column if abs(cube.position[0] - WALL_X) < 0.3]
+        return min(standing, key=lambda cube: abs(cube.position[2] - 1.2), default=None)
+
+    def pull_out(self, cube: Thing) -> Plan:
+        """Draw a cube out of the wall, lay it aside, and face the wall again."""
+        yield from self.grasp(cube, stand_off=1.15)
+        for _ in range(12):
+            if self.world.held is None or cube.position[0] < BEFORE - 0.4:
+                break
+            yield "back_fine"
+        side = "left" if self.world.position[1] > 0 else "right"
+        for _ in range(9):
+            yield f"look_{side}"
+        yield from self.let_go()
+        yield from self.face(partial(np.array, (PLATFORM_X, self.world.position[1], 0.0)), 0.2)
