@@ -47,7 +47,7 @@ class Config:
     # Learning
     batch_size: int = _setting(32, "sequences per learner step")
     learning_rate: float = _setting(2e-4, "of Adam")
-    adam_epsilon: float = _setting(1e-7, "of Adam; gradients are small, 1e-4 held learning back")
+    adam_epsilon: float = _setting(1e-8, "of Adam; gradients are small, 1e-4 held learning back")
     clip_norm: float = _setting(40.0, "largest global norm of the gradient")
     discount: float = _setting(0.997, "gamma")
     n_step: int = _setting(5, "steps of the n-step target")
@@ -90,6 +90,7 @@ class Config:
     video_every: int = _setting(0, "record one episode at every so many evaluations (0: never)")
     checkpoint_minutes: float = _setting(5.0, "minutes between two checkpoints (0: only at the end)")
     checkpoint_steps: int = _setting(0, "also every so many learner steps (0: by time only)")
+    tensorboard: bool = _setting(True, "write TensorBoard events beside metrics.jsonl")
     bad_steps_allowed: int = _setting(5, "steps with NaN or infinity in a row before the run stops")
 
     @property

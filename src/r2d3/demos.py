@@ -106,7 +106,11 @@ def demonstration_replay(
 
 
 def save_demonstrations(
-    dataset_id: str, episodes: Sequence[Episode], env: gym.Env, **description: Any
+    dataset_id: str,
+    episodes: Sequence[Episode],
+    env: gym.Env,
+    data_format: str = "arrow",
+    **description: Any,
 ) -> Any:
     """Writes a Minari dataset holding the observations' used fields, losslessly."""
     import minari
@@ -138,8 +142,8 @@ def save_demonstrations(
         env=env,
         observation_space=space,
         action_space=env.action_space,
-        data_format="arrow",
-        jpeg_encoding=False,  # type: ignore[call-arg]
+        data_format=data_format,
+        jpeg_encoding=False,
         **description,
     )
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from r2d3.losses import clip_asymmetrically
 from r2d3.spaces import ObservationSpec
 from r2d3.torsos import NO_AUTOCAST, make_torso
 
@@ -124,7 +125,8 @@ class AgentNetwork(nn.Module):
         parts = [
             # Row 0 of the one-hot stands for "no action yet" and is cut off.
             F.one_hot(inputs.prev_action + 1, self.actions + 1)[..., 1:].float(),
-            inputs.prev_reward[..., None],
+            # Squashed as in the loss: a reward of 10 must not drown the other inputs.
+            clip_asymmetrically(inputs.prev_reward)[..., None],
         ]
         autocast = (
             torch.autocast(inputs.prev_reward.device.type, torch.bfloat16)

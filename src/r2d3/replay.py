@@ -305,8 +305,8 @@ class PrioritisedReplay:
             for name, value in saved["numbers"].items():
                 setattr(self, name, value)
             self.rng.bit_generator.state = saved["rng"]
-            self.chunks = {chunk: saved["chunks"].blobs[chunk] for chunk in self.references}
             ids, counts = arrays["reference_chunks"], arrays["reference_counts"]
             self.references = dict(zip(ids.tolist(), counts.tolist(), strict=True))
+            self.chunks = {chunk: saved["chunks"].blobs[chunk] for chunk in self.references}
             self.bytes = sum(len(blob) for blob, _ in self.chunks.values())
             self.steps = sum(steps for _, steps in self.chunks.values())

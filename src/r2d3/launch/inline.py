@@ -68,7 +68,7 @@ class Run:
         self._begin_log()
 
     def _begin_log(self) -> None:
-        self.log = MetricLog(self.folder)
+        self.log = MetricLog(self.folder, self.config.tensorboard)
         self.started = self.last_checkpoint = self.last_report = time.monotonic()
         self.last_row = self._rate_counters()
 
@@ -211,6 +211,7 @@ class Run:
         seconds = max(now["t"] - then["t"], 1e-9)
         return {
             "elapsed_s": round(now["t"], 3),
+            "cpu_s": round(time.process_time(), 3),  # of this process; counts every thread
             "learner_steps_per_s": (now["steps"] - then["steps"]) / seconds,
             "decisions_per_s": (now["decisions"] - then["decisions"]) / seconds,
             "learner_waited_s": self.parts.limiter.waited_s["learner"],

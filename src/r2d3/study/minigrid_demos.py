@@ -80,6 +80,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("env", help="a BabyAI environment, such as BabyAI-UnlockPickup-v0")
     parser.add_argument("--episodes", type=int, default=25, help="how many (default: 25)")
     parser.add_argument("--dataset", help="id of the dataset to write")
+    parser.add_argument(
+        "--format", default="arrow", choices=("arrow", "hdf5"), help="Minari's storage (arrow)"
+    )
     args = parser.parse_args(argv)
     name = args.dataset or dataset_name(args.env)
     try:
@@ -88,6 +91,7 @@ def main(argv: list[str] | None = None) -> int:
             name,
             episodes,
             make_environment(args.env, {}),
+            args.format,
             algorithm_name="BabyAI bot",
             author="r2d3",
             author_email="none",

@@ -1,0 +1,140 @@
+"""The MiniGrid comparison: settings x seeds, each run on one core of its own, then one figure.
+
+    python -m r2d3.study.minigrid_demos BabyAI-UnlockPickup-v0 --episodes 25
+    python results/minigrid/run.py --jobs 15 --out results/minigrid/unlock_pickup
+    python results/minigrid/figure.py results/minigrid/unlock_pickup
+
+`runs.jsonl` holds every line of every run's metrics.jsonl (with its `run`), `summary.json` the
+final evaluations, `settings.json` what was run. A run is one process, pinned to one core, that
+acts and learns in turn for `--minutes` of wall time and then plays `--episodes` episodes greedily
+on seeds that training never sees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+from typing import Any
+
+ENV, DEMOS = "BabyAI-UnlockPickup-v0", "minigrid/BabyAI-UnlockPickup/bot-v0"
+SETTINGS: dict[str, dict[str, Any]] = {
+    "r2d3 1/4": {"agent": "r2d3", "demo_ratio": 1 / 4},
+    "r2d3 1/16": {"agent": "r2d3", "demo_ratio": 1 / 16},
+    "r2d3 1/64": {"agent": "r2d3", "demo_ratio": 1 / 64},
+    "r2d3 1/256": {"agent": "r2d3", "demo_ratio": 1 / 256},
+    "r2d2": {"agent": "r2d2"},
+    "dqfd": {"agent": "dqfd"},
+    "bc": {"agent": "bc"},
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the results")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, one core each")
+    parser.add_argument("--first-core", type=int, default=0, help="leave the cores before it alone")
+    parser.add_argument("--minutes", type=float, default=5.0, help="training time of each run")
+    parser.add_argument("--episodes", type=int, default=200, help="of the final evaluation")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--env", default=ENV)
+    parser.add_argument("--demos", default=DEMOS)
+    parser.add_argument("--only", nargs="*", help="names of settings (default: all)")
+    parser.add_argument("--settings", type=pathlib.Path, help="JSON: name -> settings")
+    parser.add_argument("--runs", default="runs/minigrid", help="run folders go here")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        return work(json.loads(args.worker))
+    settings = json.loads(args.settings.read_text()) if args.settings else SETTINGS
+    chosen = {name: settings[name] for name in args.only or settings}
+    jobs = []
+    for seed in range(args.seeds):
+        for name, values in chosen.items():
+            said = {
+                "env": args.env,
+                "demos": "" if values.get("agent") == "r2d2" else args.demos,
+                "preset": "laptop",
+                "seed": seed,
+                "minutes": args.minutes,
+                "final_episodes": args.episodes,
+                "threads": 0,
+                "checkpoint_minutes": 0,
+                "evaluate_every": 500,
+                "tensorboard": False,
+                **values,
+            }
+            folder = name.replace(" ", "-").replace("/", "_")
+            said["out"] = f"{args.runs}/{args.env}-{folder}-{seed}"
+            jobs.append({"name": name, "seed": seed, "said": said})
+    args.out.mkdir(parents=True, exist_ok=True)
+    run_all(jobs, args.jobs, args.first_core)
+    collect(jobs, args.out)
+    return 0
+
+
+def run_all(jobs: list[dict[str, Any]], at_once: int, first_core: int) -> None:
+    """Each free core takes the next job."""
+    free = list(range(first_core, first_core + at_once))
+    running: dict[int, subprocess.Popen[bytes]] = {}
+    waiting = list(jobs)
+    while waiting or running:
+        while waiting and free:
+            job, core = waiting.pop(0), free.pop(0)
+            job["core"] = core
+            log = pathlib.Path(job["said"]["out"] + ".log")
+            log.parent.mkdir(parents=True, exist_ok=True)
+            command = [sys.executable, __file__, "--out", ".", "--worker", json.dumps(job)]
+            env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+            with log.open("wb") as file:
+                running[core] = subprocess.Popen(command, stdout=file, stderr=file, env=env)
+            print(f"core {core}: {job['name']} seed {job['seed']}", flush=True)
+        for core, process in list(running.items()):
+            if process.poll() is not None:
+                if process.returncode:
+                    print(f"core {core}: exit status {process.returncode}, see its .log", flush=True)
+                del running[core]
+                free.append(core)
+        time.sleep(0.2)
+
+
+def work(job: dict[str, Any]) -> int:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {job["core"]})
+    from r2d3.config import make_config
+    from r2d3.launch.inline import Run
+    from r2d3.terminal import Reporter
+
+    training = Run(make_config(**job["said"]), Reporter())
+    training.start()
+    training.train()
+    return 0
+
+
+def collect(jobs: list[dict[str, Any]], out: pathlib.Path) -> None:
+    summary = []
+    with (out / "runs.jsonl").open("w") as file:
+        for job in jobs:
+            path = pathlib.Path(job["said"]["out"]) / "metrics.jsonl"
+            final = None
+            for line in path.read_text().splitlines() if path.exists() else []:
+                row = json.loads(line)
+                file.write(json.dumps({"run": job["name"], "seed": job["seed"], **row}) + "\n")
+                final = row if row["kind"] == "final" else final
+            result = {"run": job["name"], "seed": job["seed"], "failed": final is None}
+            for name in ("success", "length", "learner_steps", "decisions", "time"):
+                result[name] = final[name] if final else None
+            summary.append(result)
+            print(json.dumps(result), flush=True)
+    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    described = {"machine": platform.processor() or platform.machine(), "jobs": jobs}
+    (out / "settings.json").write_text(json.dumps(described, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
