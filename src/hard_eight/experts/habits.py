@@ -74,10 +74,18 @@ class Person:
 
 # Calibrated task by task until returns and lengths came near the paper's table of people.
 PEOPLE = {
-    "wall_sensor": Person(0.97, 16.0),
-    "remember_sensor": Person(0.99, 50.0),
+    "baseball": Person(0.99, 36.0, 0.8),
+    "drawbridge": Person(0.995, 60.0, 0.3),
+    "navigate_cubes": Person(0.80, 45.0, 0.5),
+    "push_blocks": Person(0.90, 60.0, 0.6),
+    "remember_sensor": Person(0.985, 80.0, 0.3),
+    "throw_across": Person(0.99, 34.0, 0.8, lateness=0.3),
+    "wall_sensor": Person(0.98, 22.0, 0.6),
+    "wall_sensor_stack": Person(0.995, 60.0, 0.8),
 }
 ANYONE = Person(0.95, 45.0)  # a task that the paper does not have
+
+HEART = 0.5  # of its patience is left to a person who is stuck
 
 HUMAN = "human"
 Skill = float | str  # 0 to 1, or HUMAN
@@ -135,6 +143,11 @@ class Manner:
         """The side it turns to."""
         drawn = "left" if self._random.random() < 0.5 else "right"
         return self.habits.turning_side or drawn
+
+    def lose_heart(self, now: float) -> None:
+        """Something has gone wrong at this time (s): what is left of its patience shrinks."""
+        if self.patience < NEVER:
+            self.patience = now + HEART * (self.patience - now)
 
     def next_action(
         self, plan: Callable[[], str], letting_go: Callable[[], bool], holding: bool

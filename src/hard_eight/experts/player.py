@@ -82,6 +82,7 @@ class Player:
         try:
             return next(self._plan, "noop")
         except Stuck:
+            self.manner.lose_heart(self.world.seconds)
             self._plan = chain(self._shake_loose(), self.play())
             return next(self._plan)
 
