@@ -82,6 +82,7 @@ class Expert(Player):
                 yield "back"
         if self.world.reach < THROW_REACH:
             yield from self.reach_to(c.REACH_FAR)
+        yield from self.face(lambda: (9.0, self.world.position[1]), tolerance=0.06)
         while self.world.position[0] < LET_GO_X:
             if not key.is_held:
                 raise Stuck("it slipped out")
@@ -117,6 +118,8 @@ class Expert(Player):
         yield from self.tilt(CARRY_PITCH)
         if self.world.reach > 1.2:
             yield from self.reach_to(CARRY_REACH)
+        if not key.is_held:
+            raise Stuck("it slipped out")
         for place in ROUND_THE_BOTTOM:
             yield from self.walk_to(lambda: place, stop=0.3, tolerance=0.15)  # noqa: B023
 
