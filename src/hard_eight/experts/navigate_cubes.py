@@ -6,18 +6,19 @@ from functools import partial
 
 import numpy as np
 
-from hard_eight.parts import Thing
+from hard_eight.parts import Ramp, Thing
 from hard_eight.tasks.navigate_cubes import (
     COLUMNS,
     PITCH,
     PLATFORM_TOP,
     PLATFORM_X,
     RAMP_RUN,
+    RAMP_WIDTH,
     ROWS,
     WALL_X,
 )
 
-from .player import Plan, Player
+from .player import TURN, Plan, Player, Stuck
 
 BEFORE, BEHIND = WALL_X - 1.2, WALL_X + 1.3  # m, either side of the wall
 
@@ -32,7 +33,7 @@ class Expert(Player):
         if self.world.position[0] < BEHIND - 0.4:
             yield from self.dig_through()
         if self.world.position[2] < PLATFORM_TOP + 0.6:
-            yield from self.find(ramp)
+            yield from self.find_ramp(ramp)
             x, y, _ = ramp.foot
             # Straight at it, but for who stands beside it.
             if abs(self.world.position[1] - y) > 0.4 * abs(x - self.world.position[0]):
@@ -41,6 +42,22 @@ class Expert(Player):
             yield from self.walk_to(lambda: (x + RAMP_RUN + 0.7, y), stop=0.3)
         yield from self.find(apple)
         yield from self.walk_to(lambda: apple.position, stop=0.0)
+
+    def find_ramp(self, ramp: Ramp) -> Plan:
+        """Turn until some of the ramp is in view: cubes may lie on the middle of it."""
+        x, y, _ = ramp.foot
+        spots = [
+            (x + share * RAMP_RUN, y + side * RAMP_WIDTH, share * PLATFORM_TOP)
+            for share in (0.1, 0.5, 0.9)
+            for side in (-0.4, 0.0, 0.4)
+        ]
+        for _ in range(2 * round(2 * np.pi / TURN)):
+            if any(self.point_in_view(spot, ramp.geom.id) for spot in spots):
+                self.seen.add(ramp.name)
+            if ramp.name in self.seen:
+                return
+            yield self.tilt_step(-0.15, 0.1) or f"look_{self.search_side}"
+        raise Stuck("never saw the ramp")
 
     def dig_through(self) -> Plan:
         """Take cubes out of one column of the wall, then walk through where it was."""
