@@ -151,12 +151,18 @@ def write_page(task: Task, seed: int, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m hard_eight.pictures", description=__doc__)
     parser.add_argument("tasks", nargs="*", help="names of tasks; all, if none are given")
-    parser.add_argument("--seed", type=int, default=3, help="the episode's seed")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=3,
+        help="the first task's seed; each next task takes the next, so that looks differ",
+    )
     parser.add_argument("--out", type=Path, default=Path("docs/tasks"), help="the folder to fill")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    for task in [find_task(name) for name in args.tasks] or all_tasks():
-        write_page(task, args.seed, args.out)
+    tasks = [find_task(name) for name in args.tasks] or all_tasks()
+    for seed, task in enumerate(tasks, args.seed):
+        write_page(task, seed, args.out)
         print(f"{args.out / task.name}.md")
 
 
