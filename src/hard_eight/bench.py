@@ -9,9 +9,10 @@ mj_step   a clock round each call of MuJoCo's mj_step that the environments them
           they play: the same steps from the same states, with the caches as they are then. The
           clock costs about 0.05 us a call. This is the bare physics that ratios refer to.
 drawing   the scenes just drawn are drawn once more, with no physics, every eighth decision.
-python    the decision's time less that of the one compiled call that it makes.
-rules     what is left of the compiled call: crossing into it, controls, hand, sensors, doors,
-          apples, milestones.
+python    the decision's time less that of the one compiled call that it makes; crossing into that
+          call (the time of one that does nothing) counts as python.
+rules     what is left of the compiled call: controls, hand, sensors, doors, apples, milestones.
+          A small difference of large figures: its noise is theirs.
 
 Decisions during which another process takes the core are left out of this account.
 """
@@ -164,6 +165,7 @@ def _speed(job: dict[str, Any]) -> Report:
             report[f"{name}_per_core_second"] = statistics.median(per_core_second)
     if "threaded" in rates:
         pairs = zip(rates["threaded"], rates["batched"], strict=True)
+        report["cores_had"] = statistics.mean(paid["threaded"])
         report["speed_up"] = statistics.median(many / one for many, one in pairs)
     return report | _resets(job)
 
@@ -273,10 +275,13 @@ _KEEP: list[Any] = []  # what compiled code refers to by address must not be col
 
 def _split(env: Any, actions: Any, size: int, clock: np.ndarray, seconds: float) -> Report:
     """Microseconds a decision, by part, of the round with the median total; resets left out."""
+    from hard_eight.batch import DRAW_ONLY, LEAVE
+
     native = _time_compiled_calls(env)
     stream = _endless(actions)
     for _ in range(WARM_UP):
         env.step(next(stream))
+    crossing = statistics.median(_compiled_call(env, LEAVE, native) for _ in range(200))
     rounds = []
     for _ in range(ROUNDS):
         sums = dict.fromkeys(("total", "native", "mj_step", "drawing", "calls"), 0.0)
@@ -291,15 +296,15 @@ def _split(env: Any, actions: Any, size: int, clock: np.ndarray, seconds: float)
             over = bool(np.any(terminated) or np.any(truncated))
             if not fresh and _interruptions() == interrupted:
                 sums["total"] += took
-                sums["native"] += native[0] - native_before
+                sums["native"] += native[0] - native_before - crossing
                 inside, calls = clock - clock_before
                 sums["mj_step"] += 1e-9 * inside
                 sums["calls"] += calls
                 steps += 1
                 if steps % DRAW_AGAIN_EVERY == 0:
-                    took = _draw_again(env)
+                    took = _compiled_call(env, DRAW_ONLY, native)
                     if _interruptions() == interrupted:
-                        sums["drawing"] += took
+                        sums["drawing"] += took - crossing
                         drawings += 1
             fresh = over and size > 1  # a batch loads the next episode within its next step
             if over and size == 1:
@@ -343,15 +348,13 @@ def _time_compiled_calls(env: Any) -> list[float]:
     return seconds
 
 
-def _draw_again(env: Any) -> float:
-    """Seconds to draw the scenes as they stand."""
-    from hard_eight.batch import DRAW_ONLY
-
+def _compiled_call(env: Any, moving: int, native: list[float]) -> float:
+    """Seconds of one compiled call in which all environments are only drawn, or left alone."""
     batch = env.unwrapped._batch
-    batch.moving[:] = DRAW_ONLY
-    began = time.perf_counter()
+    batch.moving[:] = moving
+    before = native[0]
     batch.run()
-    return time.perf_counter() - began
+    return native[0] - before
 
 
 _JOBS = {"speed": _speed, "breakdown": _breakdown, "start": _start}

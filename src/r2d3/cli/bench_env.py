@@ -20,9 +20,9 @@ very calls of MuJoCo's mj_step that the environments make, taken by a clock roun
 they play; 'ratio' is a decision's whole time, resets aside, in multiples of it. 'drawing' is the
 same scenes drawn once more. 'rules' is the rest of the one compiled call: hand, sensors, doors.
 'python' is what is outside that call. Decisions that other processes interrupt are left out of this
-account. 'start' is a fresh process, from the first import to the
-first picture, its compiled code already on the disk. Nothing is pinned to a core: for that, run it
-under taskset.
+account. 'start' is a fresh process, from the first import to the first picture, its compiled code
+already on the disk. 'x 1.20 on 1.3 cores' stands where other processes left the threads so little
+of the machine. Nothing is pinned to a core: for that, run it under taskset.
 """
 EPILOG = """\
 examples:
@@ -139,11 +139,17 @@ def _parts(form: str) -> list[Column]:
 
 
 def _threads_title(reports: list[dict[str, Any]]) -> str:
-    return f"{max(report['threads'] for report in reports)} threads"
+    threads = max(report["threads"] for report in reports)
+    return f"{threads} threads" if threads > 1 else "threads"
 
 
 def _speed_up(report: dict[str, Any]) -> str:
-    return f"x {report['speed_up']:.2f}" if "speed_up" in report else "one core only"
+    if "speed_up" not in report:
+        return "one core only"
+    # What other processes took of the cores, the threads cannot use.
+    busy = report["cores_had"] < 0.9 * report["threads"]
+    where = f" on {report['cores_had']:.1f} cores" if busy else ""
+    return f"x {report['speed_up']:.2f}{where}"
 
 
 def _spread(rounds: list[float]) -> str:
