@@ -131,7 +131,9 @@ class Player:
             for _ in range(turn):
                 if part.name in self.seen:
                     return
-                yield self.tilt_step(pitch, 0.3) or f"look_{self.search_side}"
+                yield (
+                    self.tilt_step(pitch, 0.3 if pitch == 0 else 0.1) or f"look_{self.search_side}"
+                )
         raise Stuck(f"never saw {part.name}")
 
     # --- measuring --------------------------------------------------------------------------------
