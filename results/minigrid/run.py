@@ -64,6 +64,7 @@ def main() -> int:
                 "minutes": args.minutes,
                 "final_episodes": args.episodes,
                 "threads": 0,
+                "device": "cpu",
                 "checkpoint_minutes": 0,
                 "evaluate_every": 500,
                 "tensorboard": False,

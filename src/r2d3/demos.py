@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,16 +137,19 @@ def save_demonstrations(
                 truncations=(ends & (not episode.terminated)).tolist(),
             )
         )
-    return minari.create_dataset_from_buffers(
-        dataset_id,
-        buffers,
-        env=env,
-        observation_space=space,
-        action_space=env.action_space,
-        data_format=data_format,
-        jpeg_encoding=False,
-        **description,
-    )
+    with warnings.catch_warnings():
+        # Minari warns of everything left out of a description; the caller decides what to say.
+        warnings.filterwarnings("ignore", module="minari")
+        return minari.create_dataset_from_buffers(
+            dataset_id,
+            buffers,
+            env=env,
+            observation_space=space,
+            action_space=env.action_space,
+            data_format=data_format,
+            jpeg_encoding=False,
+            **description,
+        )
 
 
 def _used_space(env: gym.Env, observations: Arrays) -> gym.Space:

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Any
 
+import minari
 import numpy as np
 import pytest
 
@@ -55,7 +56,9 @@ def comparable(folder: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def walk_right(name: str = "test/corridor/right-v0", count: int = 4) -> str:
-    """Demonstrations that solve the corridor, as a Minari dataset."""
+    """Demonstrations that solve the corridor, as a Minari dataset (written once)."""
+    if name in minari.list_local_datasets():
+        return name
     env = make_environment("TestCorridor-v0", {})
     episodes = []
     for seed in range(count):
