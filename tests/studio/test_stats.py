@@ -1,9 +1,12 @@
 """The figures of `demos stats`, against arrays made by hand."""
 
 import json
+import warnings
 
+import minari
 import numpy as np
 import pytest
+from minari.data_collector import EpisodeBuffer
 
 from hard_eight.actions import ACTION_INDEX
 from studio import datasets, stats
@@ -92,3 +95,28 @@ def test_list_names_what_there_is(folder, tmp_path, r2d3):
     _, out, _ = r2d3("demos", "list", tmp_path)
     name, episodes, steps, _, success = out.splitlines()[1].split()
     assert (name, episodes, steps, success) == ("hand/made-v0", "3", "12", "67%")
+
+
+def test_somebody_elses_dataset_is_counted_too_but_cannot_be_played_again(r2d3):
+    """CartPole, written by Minari: no demonstrators, no successes, no frames to speak of."""
+    buffer = EpisodeBuffer(
+        id=0,
+        observations=np.zeros((4, 4), np.float32),
+        actions=np.array([0, 1, 1]),
+        rewards=[1.0, 1.0, 1.0],
+        terminations=[False, False, True],
+        truncations=[False] * 3,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Minari would like to know the author
+        minari.create_dataset_from_buffers(
+            "cart/pole-v0", [buffer], env="CartPole-v1", data_format="arrow"
+        )
+    status, out, _ = r2d3("demos", "stats", "cart/pole-v0")
+    assert status == 0
+    assert out.splitlines()[1].split() == (
+        ["cart/pole-v0", "all", "1", "3.0", "±", "0.0", "3", "±", "0", "unknown", "2"]
+    )
+    status, _, error = r2d3("demos", "check", "cart/pole-v0")
+    assert (status, error.count("\n")) == (2, 1)
+    assert "names no Hard-Eight environment" in error
