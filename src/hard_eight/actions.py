@@ -60,7 +60,8 @@ _DIRECTIONS = {
     "look_up": ("LOOK_DOWN_UP", 1, LOOK_SPEEDS, "Up"),
     "look_down": ("LOOK_DOWN_UP", -1, LOOK_SPEEDS, "Down"),
 }
-_HAND = {"hand_nearer": (-1, "Q"), "hand_farther": (1, "E")}
+# The first word of a control's name is its negative side: pushing moves the hand away.
+_HAND = {"hand_nearer": (1, "Q"), "hand_farther": (-1, "E")}
 _ROTATIONS = {
     "rotate_forward": ("HAND_ROTATE_AROUND_FORWARD", "U", "O"),
     "rotate_right": ("HAND_ROTATE_AROUND_RIGHT", "I", "K"),

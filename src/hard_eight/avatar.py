@@ -27,7 +27,9 @@ def add_to(spec: mujoco.MjSpec, collide: tuple[int, int]) -> tuple[Any, Any]:
         mass=c.BODY_MASS,
         contype=collide[0],
         conaffinity=collide[1],
-        condim=1,  # frictionless: the servos are the legs; condim 3 without friction explodes
+        # Frictionless on floors and walls: the servos are the legs, and condim 3 without friction
+        # explodes. Things bring their own friction, as hands and knees would.
+        condim=1,
         priority=1,
         rgba=[1, 1, 1, 0],
     )

@@ -5,7 +5,6 @@ Single and vector environments are both this, with one slot or many, so they can
 
 from __future__ import annotations
 
-import weakref
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
@@ -57,16 +56,6 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
     return int(value)
 
 
-def _untie(world: World) -> None:
-    """Let a world go as soon as nobody holds it.
-
-    A world and its parts refer to each other, and until Python's collector comes round such rings
-    would pile up by the dozen, a megabyte each. For who still holds the world nothing changes.
-    """
-    for part in world.parts.values():
-        part.world = weakref.proxy(world)
-
-
 class Batch:
     """Slots for worlds, the table of their addresses, and the call that advances them."""
 
@@ -85,9 +74,6 @@ class Batch:
 
     def load(self, slot: int, seed: int) -> World:
         """Put the episode with this seed into a slot; it is drawn by the next `run`."""
-        ended = self.worlds[slot]
-        if ended is not None:
-            _untie(ended)
         world = self.task.build(seed)
         self.worlds[slot] = world
         self.rows[slot] = world.row

@@ -112,6 +112,6 @@ def find_task(name: str) -> Task:
         if name in (made.name, made.gym_id, made.level, made.title):
             return made
     names = sorted(_TASKS)
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
     guess = f"; did you mean {near[0]!r}?" if near else "."
     raise HardEightError(f"no task {name!r}{guess} There are: {', '.join(names)}")

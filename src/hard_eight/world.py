@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -80,7 +81,7 @@ class World:
         if part.name in self.parts:
             raise HardEightError(f"two parts are named {part.name!r}; give each its own name")
         self.parts[part.name] = part
-        part.world = self
+        part.world = weakref.proxy(self)  # no ring: an ended episode's world goes at once
         part.build(self)
         return part
 

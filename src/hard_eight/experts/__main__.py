@@ -39,7 +39,7 @@ def main() -> None:
         seeds = range(args.first_seed, args.first_seed + args.episodes)
         played = {seed: play(name, seed, args.skill) for seed in seeds}
         won = {seed for seed, (_, _, reached) in played.items() if list(reached.values())[-1]}
-        lengths = np.array([played[seed][1] for seed in won] or [float("nan")])
+        lengths = np.array([float(played[seed][1]) for seed in won] or [np.nan])
         human = find_task(name).human
         print(
             f"{name}: success {len(won) / len(played):.3f}, "

@@ -75,7 +75,7 @@ def advance_frame(row, controls, eye, gaze, camera, gaze_rate):
     square = controls[0] * controls[0] + controls[1] * controls[1]
     speed = c.WALK_SPEED if square <= 1.0 else c.WALK_SPEED / np.sqrt(square)
     forward, right = speed * controls[0], speed * controls[1]
-    wanted = state[c.S_REACH] + controls[7] * c.PUSH_PULL_SCALE * frame
+    wanted = state[c.S_REACH] - controls[7] * c.PUSH_PULL_SCALE * frame  # + pulls nearer
     reach = max(c.REACH_NEAR, min(c.REACH_FAR, wanted))
     reach_rate = (reach - state[c.S_REACH]) * c.FRAMES_PER_SECOND
     limit = c.GRIP_FORCE * controls[8]
