@@ -74,6 +74,7 @@ def make_datasets(
     plans: list[Plan], root: Path, workers: int, anew: bool = False
 ) -> Iterator[tuple[Plan, Path, bool]]:
     """Make what is missing; yields each plan with its folder, and whether it was made just now."""
+    root = root.resolve()  # Minari loses its way along relative paths
     waiting: dict[str, Plan] = {}
     for plan in plans:
         if _is_there(plan, root / plan.dataset_id, anew):

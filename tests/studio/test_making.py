@@ -28,6 +28,13 @@ def test_the_same_seeds_give_the_same_bytes_with_any_number_of_workers(made, tmp
     assert contents(tools.make(tmp_path, workers=2)) == contents(made)
 
 
+def test_a_folder_may_be_named_from_where_one_stands(tmp_path, monkeypatch, r2d3):
+    monkeypatch.chdir(tmp_path)
+    make = ("demos", "make", "wall_sensor", "--episodes", 1, "--workers", 1)
+    assert r2d3(*make, "--out", "here")[0] == 0
+    assert r2d3("demos", "check", "here", "--workers", 1)[0] == 0
+
+
 def test_another_seed_gives_other_episodes(made, tmp_path, tools):
     other = tools.make(tmp_path, episodes=1, first_seed=making.FIRST_SEED + 1)
     first = tools.recording(made, 0).actions

@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     if not facts and not half:
         print(f"no datasets in {folder}; 'r2d3 demos make TASK' makes one")
         return 0
-    print_table(["dataset", "episodes", "steps", "MB", "success"], [_cells(f) for f in facts])
+    if facts:
+        print_table(["dataset", "episodes", "steps", "MB", "success"], [_cells(f) for f in facts])
     for partial in half:
         print(
             f"half made: {partial['name']}, {partial['done']} of {partial['episodes']} episodes; "
