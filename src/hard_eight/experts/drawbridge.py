@@ -3,7 +3,8 @@
 import numpy as np
 
 from hard_eight.parts import Apple, Thing
-from hard_eight.tasks.drawbridge import MOST_ON_ONE, PLATFORMS, WAYS, Way, routes
+from hard_eight.placing import Spot
+from hard_eight.tasks.drawbridge import FEWEST_ON_BEST, MOST_ON_ONE, PLATFORMS, WAYS, Way, routes
 
 from .player import Plan, Player, Point, Stuck, wrap
 
@@ -36,12 +37,15 @@ class Expert(Player):
         return next((w for w in ways if self.world[f"post_{w.name}"].is_on), None)
 
     def _look_out(self) -> Plan:
-        """See where the apples are: from two spots, for raised bridges hide what is behind."""
-        for aside in sorted((-2.0, 2.0), key=lambda y: abs(y - self.world.position[1])):
-            yield from self._walk_over((1.1, aside), stop=0.5)
+        """See where the apples are, from up to three spots, for raised bridges hide what is behind:
+        until a route is known that is likely (and then sure) to be the best."""
+        spots: list[Spot] = [(0.7, 0.0), (1.1, 2.0), (1.1, -2.0)]
+        for looks, spot in enumerate(sorted(spots, key=self.distance), start=1):
+            yield from self._walk_over(spot, stop=0.35)
             yield from self._sweep()
-            if self._worth(self._best_route("start")) == 2 * MOST_ON_ONE:
-                return  # no route has more
+            known = self._worth(self._best_route("start"))
+            if known == 2 * MOST_ON_ONE or (looks == 2 and known >= FEWEST_ON_BEST):
+                return
 
     def _sweep(self) -> Plan:
         """Let the gaze pass over all that lies ahead."""

@@ -171,8 +171,8 @@ def _post_spot(way: Way) -> Spot:
 def _add_way(world: World, way: Way, cube: Thing, post_look: Look, bridge_look: Look) -> None:
     """A bridge, the post beside it that takes the key, and a gate where one could step into it."""
     near, far = PLATFORMS[way.start].x[1], PLATFORMS[way.end].x[0]
-    post = (*_post_spot(way), 0.55)
-    size = (0.12, 0.12, 0.55)
+    post = (*_post_spot(way), 0.3)
+    size = (0.12, 0.12, 0.3)  # low, so that it hides no apples
     name = way.name
     sensor = world.add(Sensor(f"post_{name}", post, size, post_look, [cube], SENSOR_CONSUMES))
     hinge = (near, way.y, 0.0)
