@@ -4,7 +4,8 @@ import numpy as np
 
 from hard_eight.parts import Apple, Thing
 from hard_eight.placing import Spot
-from hard_eight.tasks.drawbridge import FEWEST_ON_BEST, MOST_ON_ONE, PLATFORMS, WAYS, Way, routes
+from hard_eight.platforms import Way
+from hard_eight.tasks.drawbridge import FEWEST_ON_BEST, MOST_ON_ONE, NETWORK, PLATFORMS
 
 from .player import Plan, Player, Point, Stuck, wrap
 
@@ -33,8 +34,7 @@ class Expert(Player):
         return "start"
 
     def _lowered(self, here: str) -> Way | None:
-        ways = [way for way in WAYS if way.start == here]
-        return next((w for w in ways if self.world[f"post_{w.name}"].is_on), None)
+        return next((w for w in NETWORK.onward(here) if self.world[f"post_{w.name}"].is_on), None)
 
     def _look_out(self) -> Plan:
         """See where the apples are, from up to three spots, for raised bridges hide what is behind:
@@ -72,11 +72,11 @@ class Expert(Player):
 
     def _best_route(self, here: str) -> tuple[str, ...]:
         """The route along which most apples have been seen."""
-        return max(routes(here), key=self._worth)
+        return max(NETWORK.routes(here), key=self._worth)
 
     def _best_way(self, here: str) -> Way:
         best = self._best_route(here)
-        return next(way for way in WAYS if (way.start, way.end) == best[:2])
+        return next(way for way in NETWORK.onward(here) if way.end == best[1])
 
     def _collect(self, here: str) -> Plan:
         for apple in sorted(self._apples(here), key=lambda apple: self.distance(apple.position)):
