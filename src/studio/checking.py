@@ -34,12 +34,12 @@ class _Job(NamedTuple):
 def check_dataset(folder: Path, workers: int) -> list[Finding]:
     """Re-simulate all episodes; what differs, in the order of the episodes."""
     dataset = resimulable(folder)
+    _opened.cache_clear()
     jobs = [_Job(folder, k) for k in range(len(dataset))]
     done = progress(run_jobs(_check, jobs, workers), len(jobs), dataset.name)
     return sorted(finding for findings in done for finding in findings)
 
 
-@lru_cache(maxsize=1)
 def resimulable(folder: Path) -> Dataset:
     """Open a dataset of the Hard-Eight whose episodes can be played again."""
     dataset = open_dataset(folder)
@@ -56,10 +56,16 @@ def resimulable(folder: Path) -> Dataset:
     return dataset
 
 
-@lru_cache(maxsize=1)
-def environment(folder: Path) -> gymnasium.Env:
-    env: gymnasium.Env = resimulable(folder).minari.recover_environment(disable_env_checker=True)
+def environment(dataset: Dataset) -> gymnasium.Env:
+    env: gymnasium.Env = dataset.minari.recover_environment(disable_env_checker=True)
     return env
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: Path) -> tuple[Dataset, gymnasium.Env]:
+    """Once for all the episodes that a worker checks."""
+    dataset = resimulable(folder)
+    return dataset, environment(dataset)
 
 
 def other_versions(dataset: Dataset) -> str | None:
@@ -75,10 +81,10 @@ def other_versions(dataset: Dataset) -> str | None:
 
 
 def _check(job: _Job) -> list[Finding]:
-    dataset = resimulable(job.folder)
+    dataset, env = _opened(job.folder)
     raw = read_episode(dataset, job.episode)
     metadata = dataset.episodes[job.episode]
-    found = list(_differences(environment(job.folder), raw, metadata))
+    found = list(_differences(env, raw, metadata))
     return [Finding(job.episode, what) for what in found]
 
 

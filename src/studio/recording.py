@@ -6,11 +6,13 @@ import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+import hard_eight
 from hard_eight import experts
 from hard_eight.experts.habits import Skill
 from hard_eight.task import find_task
@@ -59,9 +61,18 @@ def digest(actions: np.ndarray) -> str:
     return hashlib.sha256(np.asarray(actions, "<i8").tobytes()).hexdigest()
 
 
+@lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
-    """What an episode's bits depend on."""
-    return {"hard_eight": version("r2d3"), "mujoco": version("mujoco-core")}
+    """What an episode's bits depend on; the world's source too, as it may change unreleased."""
+    package = Path(hard_eight.__file__).parent
+    source = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        source.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return {
+        "hard_eight": version("r2d3"),
+        "hard_eight_source": source.hexdigest()[:12],
+        "mujoco": version("mujoco-core"),
+    }
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ from hard_eight.world import World
 from r2d3.errors import UserError
 
 from .checking import environment, resimulable
-from .datasets import read_episode
+from .datasets import Dataset, read_episode
 from .progress import progress
 
 FRAMES_PER_SECOND = 30
@@ -39,7 +39,7 @@ def write_video(folder: Path, episode: int, out: Path, height: int = 480) -> flo
     raw = read_episode(dataset, episode)
     repeat = int(dataset.minari.env_spec.kwargs.get("action_repeat", 2))
     rate = FRAMES_PER_SECOND / repeat
-    pictures = _pictures(folder, raw, dataset.episodes[episode], height, rate)
+    pictures = _pictures(dataset, raw, dataset.episodes[episode], height, rate)
     filmed = progress(pictures, len(raw.actions) + 1, "pictures")
     growing = out.with_name(f".{out.name}.part{out.suffix}")
     try:
@@ -51,9 +51,9 @@ def write_video(folder: Path, episode: int, out: Path, height: int = 480) -> flo
 
 
 def _pictures(
-    folder: Path, raw: Any, metadata: dict[str, Any], height: int, rate: float
+    dataset: Dataset, raw: Any, metadata: dict[str, Any], height: int, rate: float
 ) -> Iterator[np.ndarray]:
-    env = environment(folder)
+    env = environment(dataset)
     env.reset(seed=metadata["seed"])
     world: World = env.unwrapped.world  # type: ignore[attr-defined]
     width = height * 4 // 3

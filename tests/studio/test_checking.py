@@ -86,3 +86,16 @@ def test_steps_after_the_end_are_found(copy, tools):
     tools.rewrite(copy, EPISODE, longer)
     whats = " ".join(finding.what for finding in check_dataset(copy, 1))
     assert "the episode ends here" in whats
+
+
+def test_a_dataset_of_another_world_is_told_from_a_tampered_one(copy, tools, r2d3):
+    episode = tools.recording(copy, EPISODE)
+    another_pixel(episode)
+    tools.rewrite(copy, EPISODE, episode)
+    assert "made with" not in r2d3("demos", "check", copy, "--workers", 1)[1]
+    note = copy / "data" / "0" / "metadata.json"
+    metadata = json.loads(note.read_text())
+    metadata["versions"]["hard_eight_source"] = "elsewhere"
+    note.write_text(json.dumps(metadata))
+    out = r2d3("demos", "check", copy, "--workers", 1)[1]
+    assert "hard_eight_source elsewhere" in out
