@@ -1,13 +1,14 @@
 """The MiniGrid comparison: settings x seeds, each run on one core of its own, then one figure.
 
     python -m r2d3.study.minigrid_demos BabyAI-UnlockPickup-v0 --episodes 25
-    python results/minigrid/run.py --jobs 15 --out results/minigrid/unlock_pickup
+    python results/minigrid/run.py --jobs 2 --out results/minigrid/unlock_pickup
     python results/minigrid/figure.py results/minigrid/unlock_pickup
 
 `runs.jsonl` holds every line of every run's metrics.jsonl (with its `run`), `summary.json` the
 final evaluations, `settings.json` what was run. A run is one process, pinned to one core, that
 acts and learns in turn for `--minutes` of wall time and then plays `--episodes` episodes greedily
-on seeds that training never sees.
+on seeds that training never sees. Results are written after every run; a run that is finished
+already is not run again, so a stopped comparison goes on where it was.
 """
 
 from __future__ import annotations
@@ -74,16 +75,16 @@ def main() -> int:
             said["out"] = f"{args.runs}/{args.env}-{folder}-{seed}"
             jobs.append({"name": name, "seed": seed, "said": said})
     args.out.mkdir(parents=True, exist_ok=True)
-    run_all(jobs, args.jobs, args.first_core)
-    collect(jobs, args.out)
+    run_all(jobs, args.jobs, args.first_core, args.out)
     return 0
 
 
-def run_all(jobs: list[dict[str, Any]], at_once: int, first_core: int) -> None:
+def run_all(jobs: list[dict[str, Any]], at_once: int, first_core: int, out: pathlib.Path) -> None:
     """Each free core takes the next job."""
     free = list(range(first_core, first_core + at_once))
     running: dict[int, subprocess.Popen[bytes]] = {}
-    waiting = list(jobs)
+    waiting = [job for job in jobs if not finished(job)]
+    collect(jobs, out)
     while waiting or running:
         while waiting and free:
             job, core = waiting.pop(0), free.pop(0)
@@ -101,7 +102,17 @@ def run_all(jobs: list[dict[str, Any]], at_once: int, first_core: int) -> None:
                     print(f"core {core}: exit status {process.returncode}, see its .log", flush=True)
                 del running[core]
                 free.append(core)
+                collect(jobs, out)
         time.sleep(0.2)
+
+
+def finished(job: dict[str, Any]) -> bool:
+    return any(row["kind"] == "final" for row in metrics_of(job))
+
+
+def metrics_of(job: dict[str, Any]) -> list[dict[str, Any]]:
+    path = pathlib.Path(job["said"]["out"]) / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def work(job: dict[str, Any]) -> int:
@@ -118,23 +129,32 @@ def work(job: dict[str, Any]) -> int:
 
 
 def collect(jobs: list[dict[str, Any]], out: pathlib.Path) -> None:
-    summary = []
-    with (out / "runs.jsonl").open("w") as file:
-        for job in jobs:
-            path = pathlib.Path(job["said"]["out"]) / "metrics.jsonl"
-            final = None
-            for line in path.read_text().splitlines() if path.exists() else []:
-                row = json.loads(line)
-                file.write(json.dumps({"run": job["name"], "seed": job["seed"], **row}) + "\n")
-                final = row if row["kind"] == "final" else final
-            result = {"run": job["name"], "seed": job["seed"], "failed": final is None}
-            for name in ("success", "length", "learner_steps", "decisions", "time"):
-                result[name] = final[name] if final else None
-            summary.append(result)
-            print(json.dumps(result), flush=True)
+    """What the finished runs say. Results of earlier calls for other runs stay."""
+    done = [job for job in jobs if finished(job)]
+    names = {(job["name"], job["seed"]) for job in done}
+
+    def others(rows: list[Any], key: str) -> list[Any]:
+        return [row for row in rows if (row[key], row["seed"]) not in names]
+
+    lines = others([json.loads(line) for line in read(out / "runs.jsonl").splitlines()], "run")
+    summary = others(json.loads(read(out / "summary.json") or "[]"), "run")
+    described = others(json.loads(read(out / "settings.json") or "[]"), "name")
+    for job in done:
+        rows = metrics_of(job)
+        lines += [{"run": job["name"], "seed": job["seed"], **row} for row in rows]
+        final = rows[-1]
+        result = {"run": job["name"], "seed": job["seed"]}
+        for name in ("success", "return", "length", "learner_steps", "decisions", "time"):
+            result[name] = final[name]
+        summary.append(result)
+        described.append({**job, "machine": platform.processor() or platform.machine()})
+    (out / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-    described = {"machine": platform.processor() or platform.machine(), "jobs": jobs}
     (out / "settings.json").write_text(json.dumps(described, indent=1) + "\n")
+
+
+def read(path: pathlib.Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 if __name__ == "__main__":
