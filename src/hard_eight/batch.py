@@ -70,7 +70,8 @@ class Batch:
         self.terminated = np.zeros(size, np.bool_)
         self._max_geoms = 1
         self._edges = [size * i // threads for i in range(threads + 1)]
-        self._pool = ThreadPoolExecutor(threads, "hard-eight") if threads > 1 else None
+        # The calling thread does the first share itself: one thread less to wake at every step.
+        self._pool = ThreadPoolExecutor(threads - 1, "hard-eight") if threads > 1 else None
 
     def load(self, slot: int, seed: int) -> World:
         """Put the episode with this seed into a slot; it is drawn by the next `run`."""
@@ -93,9 +94,12 @@ class Batch:
         else:
             futures = [
                 self._pool.submit(self._run_slice, first, last, pictures, proprioception)
-                for first, last in zip(self._edges, self._edges[1:], strict=False)
+                for first, last in zip(self._edges[1:], self._edges[2:], strict=False)
             ]
-            wait(futures)
+            try:
+                self._run_slice(0, self._edges[1], pictures, proprioception)
+            finally:
+                wait(futures)
             for future in futures:
                 future.result()
         return pictures, proprioception
