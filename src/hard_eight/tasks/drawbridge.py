@@ -46,6 +46,8 @@ WAYS = (
 )
 NETWORK = Network(PLATFORMS, WAYS)
 WITH_APPLES = ("right", "middle", "left", "far_right", "far_left")
+# m further in than elsewhere: a hand from the next platform would take a second key to a third way.
+OUT_OF_REACH = 0.5
 MOST_ON_ONE, FEWEST_ON_BEST, MOST_IN_ALL = 2, 3, 6
 
 
@@ -115,8 +117,12 @@ def _draw_apples(draw: Generator) -> dict[str, int]:
 
 
 def _key_spot(draw: Generator, name: str) -> Spot:
-    """Some steps in, and clear of the posts, which it might touch."""
-    x, y = PLATFORMS[name].x, PLATFORMS[name].y
+    """Some steps in, clear of the posts, which it might touch, and out of the neighbours' reach."""
+    x, (south, north) = PLATFORMS[name].x, PLATFORMS[name].y
+    y = (
+        south if south == -HALF_WIDTH else south + OUT_OF_REACH,
+        north if north == HALF_WIDTH else north - OUT_OF_REACH,
+    )
     clear = [(*NETWORK.post_spot(way), 1.1) for way in NETWORK.onward(name)]
     return scatter(draw, (x[0] + 0.6, x[1]), y, [0.6], 0.0, clear)[0]
 
