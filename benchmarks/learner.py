@@ -162,7 +162,9 @@ def measure(network: str, precision: str, plain: bool, repeats: int) -> dict[str
         def together() -> None:
             torso(pictures)
 
-        result["torso_over_one_frame_at_a_time"] = best_seconds(singly, 3) / best_seconds(together, 3)
+        result["torso_over_one_frame_at_a_time"] = best_seconds(singly, 3) / best_seconds(
+            together, 3
+        )
     return result
 
 
@@ -175,7 +177,9 @@ def main(argv: list[str] | None = None) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", choices=tuple(NETWORKS), help="one network (default: both)")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="steps timed (3)")
-    parser.add_argument("--no-plain", action="store_true", help="leave the plain way out: it is slow")
+    parser.add_argument(
+        "--no-plain", action="store_true", help="leave the plain way out: it is slow"
+    )
     parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--one", metavar="WHICH", help=argparse.SUPPRESS)
 

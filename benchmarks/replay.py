@@ -60,7 +60,9 @@ def played_episodes(count: int, steps: int) -> tuple[list[Episode], str]:
             frames.append(observation["rgb"])
             actions.append(action)
             rewards.append(float(reward))
-        episodes.append(Episode({"rgb": np.stack(frames)}, np.array(actions), np.array(rewards), True))
+        episodes.append(
+            Episode({"rgb": np.stack(frames)}, np.array(actions), np.array(rewards), True)
+        )
     return episodes, "HardEight/WallSensor-v0, random actions held for 8 decisions"
 
 
@@ -97,12 +99,18 @@ def measure(count: int, steps: int, batches: int) -> dict[str, Any]:
         "raw_bytes_per_step": raw,
         "compressed_to": replay.bytes / replay.steps / raw,
         "write_us_per_step": written / replay.steps * 1e6,
-        "gib_of_500_000_sequences": 500_000 * SHAPE.period * replay.bytes / replay.steps / (1 << 30),
+        "gib_of_500_000_sequences": 500_000
+        * SHAPE.period
+        * replay.bytes
+        / replay.steps
+        / (1 << 30),
     }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--episodes", type=int, default=20, metavar="N", help="episodes stored (20)")
+    parser.add_argument(
+        "--episodes", type=int, default=20, metavar="N", help="episodes stored (20)"
+    )
     parser.add_argument("--steps", type=int, default=300, metavar="N", help="steps of each (300)")
     parser.add_argument("--batches", type=int, default=50, metavar="N", help="batches timed (50)")
     parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")

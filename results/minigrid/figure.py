@@ -1,6 +1,6 @@
 """Draws success against training time from a folder that run.py wrote.
 
-    python results/minigrid/figure.py results/minigrid/unlock_pickup
+python results/minigrid/figure.py results/minigrid/unlock_pickup
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def main() -> int:
     for ax in axes[:, 0]:
         ax.set_ylabel("success")
     axes[0][0].legend(fontsize=7)
-    figure.suptitle(f"{folder.name}: 20 evaluation episodes a point, the dot: 200 at the end", fontsize=9)
+    figure.suptitle(
+        f"{folder.name}: 20 evaluation episodes a point, the dot: 200 at the end", fontsize=9
+    )
     figure.tight_layout()
     figure.savefig(folder / "figure.png", dpi=130)
     print(folder / "figure.png")

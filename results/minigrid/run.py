@@ -99,7 +99,9 @@ def run_all(jobs: list[dict[str, Any]], at_once: int, first_core: int, out: path
         for core, process in list(running.items()):
             if process.poll() is not None:
                 if process.returncode:
-                    print(f"core {core}: exit status {process.returncode}, see its .log", flush=True)
+                    print(
+                        f"core {core}: exit status {process.returncode}, see its .log", flush=True
+                    )
                 del running[core]
                 free.append(core)
                 collect(jobs, out)

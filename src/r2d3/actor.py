@@ -14,7 +14,14 @@ from r2d3.config import Config
 from r2d3.environments import EpisodeStream, milestones_of, success_of
 from r2d3.errors import UserError
 from r2d3.networks import AgentNetwork, Inputs
-from r2d3.sequences import NO_ACTION, ChunkCodec, PriorityFunction, SequenceShape, SequenceWriter, Sink
+from r2d3.sequences import (
+    NO_ACTION,
+    ChunkCodec,
+    PriorityFunction,
+    SequenceShape,
+    SequenceWriter,
+    Sink,
+)
 from r2d3.spaces import Arrays, finite_rows
 
 
@@ -158,7 +165,12 @@ class Actor:
             state = states[i].copy() if states is not None and writer.wants_state() else None
             observation = {name: array[i] for name, array in seen.items()}
             writer.append(
-                observation, int(choice.action[i]), reward, choice.q_taken[i], choice.q_max[i], state
+                observation,
+                int(choice.action[i]),
+                reward,
+                choice.q_taken[i],
+                choice.q_max[i],
+                state,
             )
         self._count(step.reward, choice.q_max, step.played)
         self._check(step.reward, step.last_observations)

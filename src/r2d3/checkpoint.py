@@ -124,7 +124,7 @@ class CheckpointStore:
     # -- reading -------------------------------------------------------------------------------
 
     def load(self) -> dict[str, Any] | None:
-        """The newest whole checkpoint; damaged ones are named and passed over. None: there is none."""
+        """The newest whole checkpoint, or None; damaged ones are named and passed over."""
         for step in reversed(self.steps()):
             try:
                 state = self._load(self.path(step))
@@ -208,7 +208,7 @@ def _unflatten(
         return node
     for kind, store in (("$array", arrays), ("$tensor", tensors), ("$chunks", chunks)):
         if kind in node:
-            return store[node[kind]]  # type: ignore[index]
+            return store[node[kind]]
     return {key: _unflatten(value, arrays, tensors, chunks) for key, value in node.items()}
 
 

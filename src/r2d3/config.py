@@ -24,14 +24,20 @@ class Config:
     env: str = _setting("", "id of a Gymnasium environment with discrete actions")
     env_args: str = _setting("{}", "keyword arguments of the environment, as JSON")
     agent: Literal["r2d3", "r2d2", "dqfd", "bc"] = _setting("r2d3", "which of the four agents")
-    preset: Literal["laptop", "workstation", "paper"] = _setting("laptop", "set of values to start from")
+    preset: Literal["laptop", "workstation", "paper"] = _setting(
+        "laptop", "set of values to start from"
+    )
     demos: str = _setting("", "Minari dataset of demonstrations: its id, or the path of its folder")
     demo_limit: int = _setting(0, "use the first so many demonstrations only (0: all)")
     out: str = _setting("", "run folder (default: runs/ENV-AGENT-SEED)")
     seed: int = _setting(0, "everything random in the run follows from this number")
     # What makes the agents differ
-    demo_ratio: float = _setting(1 / 256, "rho: probability that an element of a batch is a demonstration")
-    objective: Literal["value", "imitation"] = _setting("value", "double Q-learning, or cross-entropy")
+    demo_ratio: float = _setting(
+        1 / 256, "rho: probability that an element of a batch is a demonstration"
+    )
+    objective: Literal["value", "imitation"] = _setting(
+        "value", "double Q-learning, or cross-entropy"
+    )
     core: Literal["lstm", "feedforward"] = _setting("lstm", "what the network's core is")
     # Network
     torso: Literal["resnet", "cnn", "mlp"] = _setting("resnet", "what looks at pictures")
@@ -56,9 +62,13 @@ class Config:
     clip_rewards: bool = _setting(True, "asymmetric reward clipping")
     # Priorities and replay
     priority_exponent: float = _setting(0.9, "how strongly priorities count (0: uniform)")
-    priority_eta: float = _setting(0.9, "share of the largest error in a sequence's priority, rest: mean")
+    priority_eta: float = _setting(
+        0.9, "share of the largest error in a sequence's priority, rest: mean"
+    )
     importance_exponent: float = _setting(0.6, "beta: how fully importance weights undo priorities")
-    initial_priority: Literal["actor", "one"] = _setting("actor", "of new sequences: the actor's own error, or 1")
+    initial_priority: Literal["actor", "one"] = _setting(
+        "actor", "of new sequences: the actor's own error, or 1"
+    )
     replay_capacity: int = _setting(500_000, "sequences in the agent's replay")
     replay_gib: float = _setting(64.0, "GiB of compressed steps in the agent's replay, at most")
     min_replay: int = _setting(25_000, "sequences in the replay before learning starts")
@@ -67,28 +77,40 @@ class Config:
     actors: int = _setting(256, "environments, each with its own epsilon")
     epsilon_base: float = _setting(0.4, "the largest epsilon of the ladder")
     epsilon_power: float = _setting(8.0, "the smallest epsilon is the largest to this power")
-    actor_update_period: int = _setting(200, "learner steps between two refreshments of the actors' weights")
-    max_episode_steps: int = _setting(0, "cut training episodes off after so many steps (0: the environment's own limit)")
+    actor_update_period: int = _setting(
+        200, "learner steps between two refreshments of the actors' weights"
+    )
+    max_episode_steps: int = _setting(
+        0, "cut training episodes off after so many steps (0: the environment's own limit)"
+    )
     # Options beyond the paper, off by default
     margin_weight: float = _setting(0.0, "weight of DQfD's large-margin loss on demonstrations")
     margin: float = _setting(0.05, "by how much a demonstrated action shall beat the others")
-    demo_ratio_start: float = _setting(-1.0, "rho at the start, if it shall change linearly (-1: constant)")
+    demo_ratio_start: float = _setting(
+        -1.0, "rho at the start, if it shall change linearly (-1: constant)"
+    )
     demo_ratio_steps: int = _setting(0, "learner steps over which rho changes")
     warmup_steps: int = _setting(0, "learner steps on demonstrations alone, before acting starts")
-    averaged_weights: float = _setting(0.0, "decay of averaged weights for acting and evaluation (0: off)")
+    averaged_weights: float = _setting(
+        0.0, "decay of averaged weights for acting and evaluation (0: off)"
+    )
     # The run
     minutes: float = _setting(0.0, "stop after so many minutes (0: no limit)")
     learner_steps: int = _setting(0, "stop after so many learner steps (0: no limit)")
     threads: int = _setting(1, "0: act and learn in turn, deterministic; 1: act in a second thread")
     torch_threads: int = _setting(1, "cores that one operation of the learner may use")
-    device: Literal["auto", "cpu", "cuda"] = _setting("auto", "where the learner runs (auto: cuda if there)")
+    device: Literal["auto", "cpu", "cuda"] = _setting(
+        "auto", "where the learner runs (auto: cuda if there)"
+    )
     log_every: int = _setting(200, "learner steps between two lines of metrics")
     evaluate_every: int = _setting(2000, "learner steps between two evaluations (0: none)")
     evaluation_episodes: int = _setting(20, "episodes of such an evaluation")
     final_episodes: int = _setting(200, "episodes of the evaluation at the end (0: none)")
     evaluation_epsilon: float = _setting(0.0, "exploration during evaluation")
     video_every: int = _setting(0, "record one episode at every so many evaluations (0: never)")
-    checkpoint_minutes: float = _setting(5.0, "minutes between two checkpoints (0: only at the end)")
+    checkpoint_minutes: float = _setting(
+        5.0, "minutes between two checkpoints (0: only at the end)"
+    )
     checkpoint_steps: int = _setting(0, "also every so many learner steps (0: by time only)")
     tensorboard: bool = _setting(True, "write TensorBoard events beside metrics.jsonl")
     bad_steps_allowed: int = _setting(5, "steps with NaN or infinity in a row before the run stops")
@@ -183,20 +205,30 @@ def check(config: Config) -> None:
             raise UserError(f"{flag(f.name)} is one of {', '.join(choices)}, not '{value}'")
     _demand(bool(c.env), "no environment named")
     for name in _AT_LEAST:
-        _demand(getattr(c, name) >= _AT_LEAST[name], f"{flag(name)} must be at least {_AT_LEAST[name]}")
+        _demand(
+            getattr(c, name) >= _AT_LEAST[name], f"{flag(name)} must be at least {_AT_LEAST[name]}"
+        )
     for name in ("learning_rate", "clip_norm", "replay_gib", "samples_per_insert", "adam_epsilon"):
         _demand(getattr(c, name) > 0, f"{flag(name)} must be above 0")
     for name in ("demo_ratio", "discount", "priority_eta", "epsilon_base", "evaluation_epsilon"):
         _demand(0 <= getattr(c, name) <= 1, f"{flag(name)} must lie in 0..1")
     _demand(0 <= c.averaged_weights < 1, "--averaged-weights must lie in 0..1, below 1")
-    _demand(c.burn_in < c.sequence_length, "--burn-in leaves nothing to train: it must be less than --sequence-length")
+    _demand(
+        c.burn_in < c.sequence_length,
+        "--burn-in leaves nothing to train: it must be less than --sequence-length",
+    )
     _demand(
         c.burn_in <= c.overlap < c.sequence_length,
         f"--overlap must lie in {c.burn_in}..{c.sequence_length - 1}: less than the burn-in would "
         "leave steps that are never trained, as much as the length would never move on",
     )
-    _demand(c.threads in (0, 1), "--threads is 0 (in turn, deterministic) or 1 (act in a second thread)")
-    _demand(c.min_replay <= c.replay_capacity, "--min-replay is larger than --replay-capacity: learning could never start")
+    _demand(
+        c.threads in (0, 1), "--threads is 0 (in turn, deterministic) or 1 (act in a second thread)"
+    )
+    _demand(
+        c.min_replay <= c.replay_capacity,
+        "--min-replay is larger than --replay-capacity: learning could never start",
+    )
     _demand(not (c.stored_state and c.core != "lstm"), "--stored-state needs --core lstm")
     largest = max(c.demo_ratio, c.demo_ratio_start, 1.0 if c.warmup_steps else 0.0)
     if largest > 0:
@@ -205,9 +237,14 @@ def check(config: Config) -> None:
         _demand(not c.demos, "--demos would never be used: --demo-ratio is 0")
         _demand(c.margin_weight == 0, "--margin-weight acts on demonstrations: --demo-ratio is 0")
     if c.actors == 0:
-        _demand(c.demo_ratio == 1.0, "--actors 0 leaves demonstrations alone: --demo-ratio must be 1")
+        _demand(
+            c.demo_ratio == 1.0, "--actors 0 leaves demonstrations alone: --demo-ratio must be 1"
+        )
     if c.objective == "imitation":
-        _demand(c.demo_ratio == 1.0, "--objective imitation copies demonstrations: --demo-ratio must be 1")
+        _demand(
+            c.demo_ratio == 1.0,
+            "--objective imitation copies demonstrations: --demo-ratio must be 1",
+        )
         _demand(c.actors == 0, "--objective imitation learns without acting: --actors must be 0")
         _demand(c.margin_weight == 0, "--margin-weight belongs to --objective value")
     _demand(
@@ -218,7 +255,9 @@ def check(config: Config) -> None:
         env_args = json.loads(c.env_args)
     except json.JSONDecodeError as error:
         raise UserError(f"--env-args is no JSON: {error}") from None
-    _demand(isinstance(env_args, dict), "--env-args must be a JSON object, such as '{\"height\": 36}'")
+    _demand(
+        isinstance(env_args, dict), "--env-args must be a JSON object, such as '{\"height\": 36}'"
+    )
 
 
 _AT_LEAST = {
@@ -226,9 +265,9 @@ _AT_LEAST = {
     "hidden": 1, "burn_in": 0, "sequence_length": 2, "actors": 0, "replay_capacity": 1,
     "min_replay": 1, "log_every": 1, "evaluate_every": 0, "evaluation_episodes": 1,
     "final_episodes": 0, "demo_limit": 0, "seed": 0, "bad_steps_allowed": 1, "torch_threads": 1,
-    "warmup_steps": 0, "minutes": 0, "learner_steps": 0, "checkpoint_minutes": 0, "margin_weight": 0,
-    "checkpoint_steps": 0, "max_episode_steps": 0, "priority_exponent": 0, "importance_exponent": 0,
-    "demo_ratio_steps": 0, "video_every": 0,
+    "warmup_steps": 0, "minutes": 0, "learner_steps": 0, "checkpoint_minutes": 0,
+    "margin_weight": 0, "checkpoint_steps": 0, "max_episode_steps": 0, "priority_exponent": 0,
+    "importance_exponent": 0, "demo_ratio_steps": 0, "video_every": 0,
 }  # fmt: skip
 
 

@@ -104,7 +104,9 @@ class EpisodeStream:
     """
 
     def __init__(self, envs: VectorEnv, seed_of: SeedOfEpisode):
-        self.envs, self.seed_of = envs, seed_of
+        # Any: the type of VectorEnv.reset's seed lacks the list that all of them take.
+        self.envs: Any = envs
+        self.seed_of = seed_of
         self.count = envs.num_envs
         self.spec: ObservationSpec = observation_spec(envs.single_observation_space)
         self.actions = number_of_actions(envs.single_action_space)
@@ -210,7 +212,9 @@ class EpisodeStream:
             if left == 0:
                 break
             underway = [len(h) - left if len(h) >= left else None for h in histories]
-            actions = np.array([0 if t is None else histories[i][t] for i, t in enumerate(underway)])
+            actions = np.array(
+                [0 if t is None else histories[i][t] for i, t in enumerate(underway)]
+            )
             self.step(actions)
         same = np.ones(self.count, bool)
         for name, array in self.observations.items():

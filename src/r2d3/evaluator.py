@@ -155,6 +155,7 @@ def save_video(path: pathlib.Path, frames: list[np.ndarray], fps: int = 15) -> N
     # Video codecs want even sides.
     height, width = (side - side % 2 for side in frames[0].shape[:2])
     path.parent.mkdir(parents=True, exist_ok=True)
-    with imageio.get_writer(path, fps=fps, macro_block_size=1) as writer:
+    writer: Any = imageio.get_writer(path, fps=fps, macro_block_size=1)
+    with writer:
         for frame in frames:
             writer.append_data(frame[:height, :width])

@@ -29,7 +29,10 @@ class Learner:
         self.target = copy.deepcopy(self.network).requires_grad_(False)
         self.average = copy.deepcopy(self.target) if config.averaged_weights else None
         self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=config.learning_rate, eps=config.adam_epsilon, foreach=True
+            self.network.parameters(),
+            lr=config.learning_rate,
+            eps=config.adam_epsilon,
+            foreach=True,
         )
         self.steps = 0
         self.skipped = 0
@@ -100,7 +103,11 @@ class Learner:
                 q_tm1, a_tm1, mask, is_demo, c.margin
             )
         priorities = losses.sequence_priorities(td.detach(), mask, c.priority_eta).cpu().numpy()
-        return loss, priorities, self._value_metrics(q_tm1.detach(), a_tm1, mask, is_demo, priorities)
+        return (
+            loss,
+            priorities,
+            self._value_metrics(q_tm1.detach(), a_tm1, mask, is_demo, priorities),
+        )
 
     def _value_metrics(
         self, q: Tensor, action: Tensor, mask: Tensor, is_demo: Tensor, priorities: np.ndarray

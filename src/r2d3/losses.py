@@ -38,9 +38,7 @@ def clip_asymmetrically(reward: Tensor) -> Tensor:
     return torch.where(reward >= 0, 5.0 * squashed, 1.5 * squashed)
 
 
-def n_step_targets(
-    r_t: Tensor, discount_t: Tensor, v_t: Tensor, mask: Tensor, n: int
-) -> Tensor:
+def n_step_targets(r_t: Tensor, discount_t: Tensor, v_t: Tensor, mask: Tensor, n: int) -> Tensor:
     """What each state-action is worth: n rewards, then the value of the state n steps on.
 
     r_t, discount_t, mask are [B, L]; discount_t is 0 where the episode ended for good, and

@@ -15,7 +15,7 @@ from r2d3.actor import EpisodeSummary
 
 
 class MetricWindow:
-    """Everything since the last line: means of the learner's metrics, and the episodes that ended."""
+    """Since the last line: means of the learner's metrics, and the episodes that ended."""
 
     def __init__(self) -> None:
         self.clear()
@@ -92,7 +92,7 @@ class MetricLog:
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+            self._board = SummaryWriter(str(folder / "tensorboard"))
 
     def write(self, kind: str, row: dict[str, Any]) -> None:
         self._file.write(json.dumps({"kind": kind, **row}) + "\n")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 class RateLimiter:
     """Counts both sides, says who may go on, and who has been waiting for whom.
 
-    The learner may be at most `slack` samples ahead of the ratio, the actors at most `slack` behind.
+    The learner may be at most `slack` samples ahead of the ratio, the actors as far behind.
     """
 
     samples_per_insert: float

@@ -40,7 +40,9 @@ class SequenceShape:
             raise ValueError(f"burn_in {self.burn_in} must be less than length {self.length}")
         if not self.burn_in <= self.overlap < self.length:
             # Less overlap than burn-in would leave steps that no sequence trains.
-            raise ValueError(f"overlap {self.overlap} must lie in {self.burn_in}..{self.length - 1}")
+            raise ValueError(
+                f"overlap {self.overlap} must lie in {self.burn_in}..{self.length - 1}"
+            )
 
     @property
     def period(self) -> int:

@@ -67,21 +67,30 @@ class LiveReporter(Reporter):
     def _table(self, state: dict[str, Any]) -> Any:
         from rich.table import Table
 
-        last, evaluated = self.last, self.last_evaluation
+        def now(name: str) -> str:
+            return _number(state.get(name))
+
+        def last(name: str) -> str:
+            return _number(self.last.get(name))
+
+        def evaluated(name: str) -> str:
+            return f"evaluated {_number(self.last_evaluation.get(name))}"
+
+        left, trained = _duration(state.get("seconds_left")), _duration(state["elapsed_s"])
         table = Table.grid(padding=(0, 2))
         rows = [
-            ("learner steps", _number(state["learner_steps"]), _per_s(state, "learner_steps_per_s")),
-            ("decisions", _number(state["decisions"]), _per_s(state, "decisions_per_s")),
-            ("return", _number(last.get("return")), f"evaluated {_number(evaluated.get('return'))}"),
-            ("success", _number(last.get("success")), f"evaluated {_number(evaluated.get('success'))}"),
-            ("value at start", _number(last.get("predicted_return")), f"was {_number(last.get('discounted_return'))}"),
-            ("loss", _number(last.get("loss")), f"gradient {_number(last.get('gradient_norm'))}"),
-            ("demonstrations", _number(last.get("demo_share")), "share of the batches' elements"),
-            ("replay", _number(state.get("replay_sequences")), _megabytes(state).rstrip(", ")),
-            ("samples per insert", _number(state.get("samples_per_insert")), state["waiting"]),
-            ("skipped (NaN)", _number(state["skipped_steps"]), ""),
-            ("time left", _duration(state.get("seconds_left")), f"trained {_duration(state['elapsed_s'])}"),
-        ]  # fmt: skip
+            ("learner steps", now("learner_steps"), _per_s(state, "learner_steps_per_s")),
+            ("decisions", now("decisions"), _per_s(state, "decisions_per_s")),
+            ("return", last("return"), evaluated("return")),
+            ("success", last("success"), evaluated("success")),
+            ("value at start", last("predicted_return"), f"was {last('discounted_return')}"),
+            ("loss", last("loss"), f"gradient {last('gradient_norm')}"),
+            ("demonstrations", last("demo_share"), "share of the batches' elements"),
+            ("replay", now("replay_sequences"), _megabytes(state).rstrip(", ")),
+            ("samples per insert", now("samples_per_insert"), state["waiting"]),
+            ("skipped (NaN)", now("skipped_steps"), ""),
+            ("time left", left, f"trained {trained}"),
+        ]
         for name, value, remark in rows:
             table.add_row(name, value, remark)
         return table

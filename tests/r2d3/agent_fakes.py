@@ -22,7 +22,13 @@ class DiaryEnv(gym.Env[np.ndarray, int]):
 
     metadata: dict[str, Any] = {"render_modes": []}
 
-    def __init__(self, length: int = 7, ends: str = "terminated", nan_at: int | None = None, render_mode: str | None = None):
+    def __init__(
+        self,
+        length: int = 7,
+        ends: str = "terminated",
+        nan_at: int | None = None,
+        render_mode: str | None = None,
+    ):
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
         self.action_space = gym.spaces.Discrete(3)
         self.length, self.ends, self.nan_at = length, ends, nan_at

@@ -8,7 +8,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # for agent_fakes
 
-import agent_fakes  # noqa: E402
+import agent_fakes
 
 torch.set_num_threads(1)
 

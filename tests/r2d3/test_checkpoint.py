@@ -114,7 +114,10 @@ def test_no_checkpoint_is_written_with_a_nan_in_it(tmp_path: pathlib.Path) -> No
 
 def test_nothing_in_the_agent_uses_pickle() -> None:
     folder = pathlib.Path(r2d3.__file__).parent
-    wrong = re.compile(r"^\s*(import|from) (pickle|cloudpickle|dill|joblib|shelve)|torch\.(load|save)\(|allow_pickle=True")
+    wrong = re.compile(
+        r"^\s*(import|from) (pickle|cloudpickle|dill|joblib|shelve)"
+        r"|torch\.(load|save)\(|allow_pickle=True"
+    )
     for path in folder.rglob("*.py"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             assert not wrong.search(line), f"{path}:{number}: {line}"

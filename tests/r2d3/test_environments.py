@@ -8,9 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from agent_fakes import CorridorEnv, DiaryEnv, replay
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from agent_fakes import CorridorEnv, DiaryEnv, replay
 from r2d3.actor import Actor, EpisodeSummary, epsilon_ladder
 from r2d3.config import Config, make_config
 from r2d3.environments import (
@@ -196,9 +196,13 @@ def torch_finite(a: Actor) -> bool:
 
 def test_nan_again_and_again_stops_the_run_with_a_clear_message() -> None:
     a, _, _ = actor(stream(AutoresetMode.DISABLED, nan_at=6), settings(bad_steps_allowed=4))
-    with pytest.raises(UserError, match=r"NaN or infinity .* 4 steps in a row"):
+
+    def play_on() -> None:
         for _ in range(40):
             a.step()
+
+    with pytest.raises(UserError, match=r"NaN or infinity .* 4 steps in a row"):
+        play_on()
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -210,6 +214,6 @@ def test_unknown_environments_are_a_users_mistake() -> None:
 
 
 def test_continuous_actions_are_refused() -> None:
+    envs = gym.make_vec("Pendulum-v1", num_envs=1, vectorization_mode="sync")
     with pytest.raises(UserError, match="Discrete"):
-        envs = gym.make_vec("Pendulum-v1", num_envs=1, vectorization_mode="sync")
         EpisodeStream(envs, lambda i, e: 0)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from agent_fakes import SPEC, episode, replay
+
 from r2d3 import losses
 from r2d3.config import Config, make_config
 from r2d3.launch.parts import make_network

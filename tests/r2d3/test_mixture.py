@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from agent_fakes import SPEC, episode, replay
+
 from r2d3.mixture import DemoMixture
 from r2d3.rate_limiter import RateLimiter
 from r2d3.replay import PrioritisedReplay

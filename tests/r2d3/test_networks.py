@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-
 from agent_fakes import SPEC
+
 from r2d3.errors import UserError
 from r2d3.networks import AgentNetwork, Inputs, copy_weights
 from r2d3.spaces import observation_spec

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from agent_fakes import SPEC, DiaryEnv, episode, replay
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from agent_fakes import SPEC, DiaryEnv, episode, replay
 from r2d3 import losses
 from r2d3.actor import Actor
 from r2d3.config import make_config
@@ -133,7 +133,9 @@ def test_fault_04_arguments_of_the_loss_cannot_be_swapped_and_extras_are_off() -
         assert (c.warmup_steps, c.demo_ratio_steps) == (0, 0)
     # Rewards and values are no longer the same shape, so a swap of those two fails too.
     with pytest.raises((RuntimeError, IndexError)):
-        losses.n_step_targets(torch.ones(1, 4), torch.ones(1, 4), torch.ones(1, 4), torch.ones(1, 4), 2)
+        losses.n_step_targets(
+            torch.ones(1, 4), torch.ones(1, 4), torch.ones(1, 4), torch.ones(1, 4), 2
+        )
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])
@@ -294,9 +296,13 @@ def test_fault_11_waiting_is_seen_and_ends_with_a_reason() -> None:
     thread = ActingThread(actor, store, limiter)
     thread.start()
     before = time.monotonic()
-    with pytest.raises(UserError, match="the simulator is gone"):
+
+    def wait() -> None:
         while time.monotonic() - before < 5.0:
             thread.wait_for_experience()
+
+    with pytest.raises(UserError, match="the simulator is gone"):
+        wait()
     assert limiter.waited_s["learner"] >= 0.0
     assert not any(t.name == "acting" and t.is_alive() for t in threading.enumerate())
 

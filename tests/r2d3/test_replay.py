@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from agent_fakes import SPEC, episode, replay
+
 from r2d3.replay import EMPTY, PrioritisedReplay
 from r2d3.sequences import ChunkCodec, SequenceRecord, SequenceShape, SequenceWriter, write_episode
 from r2d3.sum_tree import SumTree
@@ -102,7 +102,9 @@ def test_a_draw_can_be_read_after_its_sequences_have_left() -> None:
     fill(store, 3)
     after = store.new_batch(2)
     store.read(draw, after, np.arange(2))
-    np.testing.assert_array_equal(before.observations["observation"], after.observations["observation"])
+    np.testing.assert_array_equal(
+        before.observations["observation"], after.observations["observation"]
+    )
 
 
 def test_first_in_is_first_out_and_chunks_go_with_their_last_sequence() -> None:

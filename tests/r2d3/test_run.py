@@ -15,8 +15,8 @@ from typing import Any
 import minari
 import numpy as np
 import pytest
-
 from agent_fakes import CorridorEnv, episode
+
 from r2d3.config import Config, make_config
 from r2d3.demos import load_demonstrations, save_demonstrations
 from r2d3.environments import make_environment
@@ -116,7 +116,7 @@ def test_the_run_learns(tmp_path: pathlib.Path) -> None:
         tmp_path, agent="r2d3", demos=walk_right(), demo_ratio=0.25, learner_steps=1200,
         samples_per_insert=8.0, evaluate_every=0, final_episodes=20, log_every=100,
     )  # fmt: skip
-    training, _ = run(config)
+    run(config)
     final = read_metrics(tmp_path)[-1]
     assert final["kind"] == "final"
     assert final["success"] == 1.0
@@ -197,7 +197,7 @@ def test_a_diverging_run_stops_and_its_checkpoint_is_clean(
     assert training.parts.actor is not None
     for parameters in (network.parameters(), training.parts.actor.policy.network.parameters()):
         assert all(bool(p.isfinite().all()) for p in parameters)
-    training.config  # the run can be taken up again from step 20
+    # The run can be taken up again, from step 20.
     again = Run(settings(tmp_path, learner_steps=22), Reporter(io.StringIO()))
     again.resume()
     assert again.parts.learner.steps == 20
@@ -257,7 +257,10 @@ def test_a_run_killed_at_twenty_random_moments_always_goes_on(tmp_path: pathlib.
     last_step, resumes = 0, 0
     for _ in range(20):
         process = subprocess.Popen(
-            [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert process.stdout is not None
         counters = ""
@@ -297,7 +300,9 @@ def test_demonstrations_come_back_from_minari_as_they_went_in() -> None:
     read = load_demonstrations("test/diary/some-v0", spec, 3)
     assert len(read) == 2
     for got, want in zip(read, written, strict=True):
-        np.testing.assert_array_equal(got.observations["observation"], want.observations["observation"])
+        np.testing.assert_array_equal(
+            got.observations["observation"], want.observations["observation"]
+        )
         np.testing.assert_array_equal(got.actions, want.actions)
         np.testing.assert_array_equal(got.rewards, want.rewards)
         assert got.terminated == want.terminated
@@ -307,7 +312,11 @@ def test_demonstrations_come_back_from_minari_as_they_went_in() -> None:
     ("name", "spoil", "reason"),
     [
         ("nan", lambda e: e.rewards.__setitem__(1, np.nan), "NaN"),
-        ("infinity", lambda e: e.observations["observation"].__setitem__((1, 1), np.inf), "NaN or infinity"),
+        (
+            "infinity",
+            lambda e: e.observations["observation"].__setitem__((1, 1), np.inf),
+            "NaN or infinity",
+        ),
         ("action", lambda e: e.actions.__setitem__(2, 7), r"action outside 0\.\.2"),
     ],
 )

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from agent_fakes import SPEC, episode, replay
 
 from r2d3.replay import EMPTY, PrioritisedReplay, SequenceBatch
-from r2d3.sequences import NO_ACTION, ChunkCodec, Episode, SequenceShape, SequenceWriter, write_episode
-
-from agent_fakes import SPEC, episode, replay
+from r2d3.sequences import (
+    NO_ACTION,
+    ChunkCodec,
+    Episode,
+    SequenceShape,
+    SequenceWriter,
+    write_episode,
+)
 
 SHAPES = [
     SequenceShape(length=8, burn_in=4, overlap=4),
@@ -160,7 +166,7 @@ def test_writer_saves_and_restores_itself_in_the_middle_of_an_episode() -> None:
 
 @pytest.mark.parametrize(("length", "burn_in", "overlap"), [(4, 4, 4), (8, 4, 3), (8, 4, 8)])
 def test_shapes_that_would_lose_steps_are_refused(length: int, burn_in: int, overlap: int) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"overlap|burn_in"):
         SequenceShape(length, burn_in, overlap)
 
 

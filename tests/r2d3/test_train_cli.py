@@ -11,14 +11,15 @@ import pytest
 
 from r2d3.cli import evaluate, train, watch
 from r2d3.cli.parser import Parser
-from r2d3.config import Config, PRESETS, check, flag, make_config
+from r2d3.config import PRESETS, Config, check, flag, make_config
 from r2d3.errors import UserError
 
 SMALL = (
-    "--agent r2d2 --features 8 --hidden 8 --sequence-length 8 --burn-in 4 --overlap 4 "
-    "--batch-size 4 --actors 2 --min-replay 10 --learner-steps 12 --threads 0 --log-every 5 "
-    "--evaluate-every 0 --final-episodes 3 --no-tensorboard"
-).split()
+    *("--agent", "r2d2", "--features", "8", "--hidden", "8", "--sequence-length", "8"),
+    *("--burn-in", "4", "--overlap", "4", "--batch-size", "4", "--actors", "2"),
+    *("--min-replay", "10", "--learner-steps", "12", "--threads", "0", "--log-every", "5"),
+    *("--evaluate-every", "0", "--final-episodes", "3", "--no-tensorboard"),
+)
 
 
 def parse(module: Any, *argv: str) -> Any:
@@ -44,7 +45,9 @@ def test_every_setting_is_a_flag_with_a_line_of_help() -> None:
 
 def test_what_is_said_comes_last() -> None:
     args = parse(train, "TestDiary-v0", "--demos", "d", "--demo-ratio", "1/256", "--n-step", "3")
-    config = make_config(env=args.env, demos=args.demos, demo_ratio=args.demo_ratio, n_step=args.n_step)
+    config = make_config(
+        env=args.env, demos=args.demos, demo_ratio=args.demo_ratio, n_step=args.n_step
+    )
     assert config.demo_ratio == 1 / 256
     assert config.n_step == 3
     assert config.hidden == PRESETS["laptop"]["hidden"]

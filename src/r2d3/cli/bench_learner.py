@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import pathlib
-import sys
-from types import ModuleType
 
-from r2d3.errors import UserError
+from r2d3.cli.benchmarks import load_benchmark
 
 HELP = "how fast the learner is: frames a second, share of the peak, against the plain way"
 EPILOG = """examples:
   taskset -c 1 r2d3 bench learner
-  r2d3 bench learner --json results/bench/learner.json"""
+  r2d3 bench learner --json learner.json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _benchmark().add_arguments(parser)
+    load_benchmark("learner").add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    status: int = _benchmark().run(args)
+    status: int = load_benchmark("learner").run(args)
     return status
-
-
-def _benchmark() -> ModuleType:
-    """The benchmark lies outside the package, beside the others, in a checkout."""
-    name = "r2d3_benchmark_learner"
-    if name in sys.modules:
-        return sys.modules[name]
-    path = pathlib.Path(__file__).parents[3] / "benchmarks" / "learner.py"
-    if not path.exists():
-        raise UserError(f"{path} is not there: benchmarks come with a checkout, not with the wheel")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

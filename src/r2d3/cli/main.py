@@ -45,9 +45,14 @@ VERBS: dict[str, Verb | Group] = {
         },
         "make, inspect and check demonstrations",
     ),
+    "train": Verb("r2d3.cli.train", "train R2D3, R2D2, DQfD or BC in a Gymnasium environment"),
+    "evaluate": Verb("r2d3.cli.evaluate", "play a run's newest weights and print the means"),
+    "watch": Verb("r2d3.cli.watch", "a video of a run's newest weights at play"),
     "bench": Group(
         {
             "env": Verb("r2d3.cli.bench_env", "how fast the environments step on this machine"),
+            "learner": Verb("r2d3.cli.bench_learner", "how fast the learner is on this machine"),
+            "replay": Verb("r2d3.cli.bench_replay", "how fast and how small the replay is"),
         },
         "measure the speed of a part",
     ),

@@ -22,7 +22,9 @@ _RESUMABLE = {"minutes", "learner_steps", "threads", "torch_threads", "device", 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("env", nargs="?", help="id of a Gymnasium environment with discrete actions")
+    parser.add_argument(
+        "env", nargs="?", help="id of a Gymnasium environment with discrete actions"
+    )
     parser.add_argument("--resume", action="store_true", help="go on from --out's last checkpoint")
     hints = typing.get_type_hints(Config)
     for field in dataclasses.fields(Config):
@@ -39,7 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(flag(field.name), choices=choices, default=None, help=text)
         else:
             parser.add_argument(
-                flag(field.name), type=_reader(hint), default=None, help=text, metavar=_metavar(hint)
+                flag(field.name),
+                type=_reader(hint),
+                default=None,
+                help=text,
+                metavar=_metavar(hint),
             )
 
 

@@ -233,7 +233,9 @@ class Run:
     def _evaluate(self) -> None:
         parts, c = self.parts, self.config
         result = parts.evaluator.evaluate(parts.learner.acting_network(), c.evaluation_episodes)
-        self._log("evaluation", {**self._counters(), **result, "time": {"elapsed_s": self.elapsed()}})
+        self._log(
+            "evaluation", {**self._counters(), **result, "time": {"elapsed_s": self.elapsed()}}
+        )
         self.evaluations += 1
         if c.video_every and self.evaluations % c.video_every == 0:
             path = self.folder / "videos" / f"step-{parts.learner.steps:09d}.mp4"
@@ -306,7 +308,9 @@ class Run:
         }
         if parts.actor is not None and parts.agent_replay is not None:
             state["actor"] = parts.actor.state_dict()
-            state["actor_network"] = {"tensors": {"network": parts.actor.policy.network.state_dict()}}
+            state["actor_network"] = {
+                "tensors": {"network": parts.actor.policy.network.state_dict()}
+            }
             state["agent_replay"] = parts.agent_replay.state_dict()
         if parts.demo_replay is not None:
             state["demo_replay"] = parts.demo_replay.state_dict()

@@ -70,9 +70,7 @@ def build(config: Config, device: str, on_episode: Callable[[EpisodeSummary], No
 
     demo_replay = None
     if config.demos:
-        episodes = load_demonstrations(
-            config.demos, stream.spec, stream.actions, config.demo_limit
-        )
+        episodes = load_demonstrations(config.demos, stream.spec, stream.actions, config.demo_limit)
         demo_replay = demonstration_replay(episodes, stream.spec, config, seeds[1])
 
     agent_replay, actor = None, None
@@ -86,9 +84,7 @@ def build(config: Config, device: str, on_episode: Callable[[EpisodeSummary], No
             seed=seeds[2],
             state_size=config.hidden if config.stored_state else 0,
         )
-        actor = Actor(
-            stream, copy.deepcopy(network), config, agent_replay, seeds[3], on_episode
-        )
+        actor = Actor(stream, copy.deepcopy(network), config, agent_replay, seeds[3], on_episode)
     else:
         stream.close()
     mixture = DemoMixture(
