@@ -61,7 +61,7 @@ class Config:
     rescale_values: bool = _setting(True, "learn h(value), which squashes large values")
     clip_rewards: bool = _setting(True, "asymmetric reward clipping")
     # Priorities and replay
-    priority_exponent: float = _setting(0.9, "how strongly priorities count (0: uniform)")
+    priority_exponent: float = _setting(1.0, "how strongly priorities count (0: uniform)")
     priority_eta: float = _setting(
         0.9, "share of the largest error in a sequence's priority, rest: mean"
     )
@@ -143,6 +143,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "replay_gib": 16.0,
         "min_replay": 1_000,
         "samples_per_insert": 4.0,
+        "priority_exponent": 0.9,
         "demo_ratio": 1 / 64,
         "actor_update_period": 50,
         "torch_threads": 4,
@@ -161,6 +162,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "discount": 0.99,
         "n_step": 10,
         "target_period": 100,
+        "priority_exponent": 0.9,
         "replay_capacity": 20_000,
         "replay_gib": 4.0,
         "min_replay": 200,
@@ -168,6 +170,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "actors": 32,
         "actor_update_period": 5,
     },
+}
+
+PRESET_HELP = {
+    "laptop": "what learned fastest on two cores without a GPU; the default",
+    "workstation": "one GPU and some cores; not measured",
+    "paper": "every value of the paper's table: 256 environments, ResNet, LSTM of 512",
 }
 
 # The four agents are one system: nothing but settings tells them apart.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pathlib
 import random
 import signal
@@ -113,7 +114,7 @@ def test_a_resumed_run_equals_the_unbroken_one_metric_for_metric(
 
 def test_the_run_learns(tmp_path: pathlib.Path) -> None:
     config = settings(
-        tmp_path, agent="r2d3", demos=walk_right(), demo_ratio=0.25, learner_steps=1200,
+        tmp_path, agent="r2d3", demos=walk_right(), demo_ratio=0.25, learner_steps=700,
         samples_per_insert=8.0, evaluate_every=0, final_episodes=20, log_every=100,
     )  # fmt: skip
     run(config)
@@ -220,26 +221,34 @@ def test_resuming_without_a_checkpoint_is_a_users_mistake(tmp_path: pathlib.Path
 
 # -- SIGKILL -------------------------------------------------------------------------------------
 
-KILLED_RUN = """
-import sys
+# Imports once, then forks a run for every line it reads: torch takes seconds to load.
+NURSERY = """
+import os, pathlib, sys
 sys.path.insert(0, {tests!r})
 import agent_fakes; agent_fakes.register()
 from r2d3.config import Config
 from r2d3.launch.inline import Run
 from r2d3.terminal import Reporter
-import pathlib
-config = Config.from_json(pathlib.Path({config!r}).read_text())
-training = Run(config, Reporter())
-resumable = training.store.steps()
-if resumable:
-    training.resume()
-    print("COUNTERS", training.parts.learner.steps, training._decisions(), flush=True)
-else:
-    import shutil
-    (training.folder / "metrics.jsonl").unlink(missing_ok=True)
-    training.start()
-    print("COUNTERS 0 0", flush=True)
-training.train()
+
+def run():
+    config = Config.from_json(pathlib.Path({config!r}).read_text())
+    training = Run(config, Reporter())
+    if training.store.steps():
+        training.resume()
+    else:
+        (training.folder / "metrics.jsonl").unlink(missing_ok=True)
+        training.start()
+    steps, decisions = training.parts.learner.steps, training._decisions()
+    print("COUNTERS", os.getpid(), steps, decisions, flush=True)
+    training.train()
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        run()
+        os._exit(0)
+    os.waitpid(child, 0)
+    print("GONE", flush=True)
 """
 
 
@@ -250,37 +259,46 @@ def test_a_run_killed_at_twenty_random_moments_always_goes_on(tmp_path: pathlib.
         folder, learner_steps=1_000_000, checkpoint_steps=5, evaluate_every=0, threads=1
     )
     (tmp_path / "config.json").write_text(config.to_json())
-    program = KILLED_RUN.format(
-        tests=str(pathlib.Path(__file__).parent), config=str(tmp_path / "config.json")
+    (tmp_path / "nursery.py").write_text(
+        NURSERY.format(
+            tests=str(pathlib.Path(__file__).parent), config=str(tmp_path / "config.json")
+        )
     )
+    with (tmp_path / "errors").open("w") as errors:
+        nursery = subprocess.Popen(
+            [sys.executable, str(tmp_path / "nursery.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    assert nursery.stdin is not None
+    assert nursery.stdout is not None
     moments = random.Random(0)
     last_step, resumes = 0, 0
     for _ in range(20):
-        process = subprocess.Popen(
-            [sys.executable, "-c", program],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        counters = ""
-        for line in process.stdout:
-            if line.startswith("COUNTERS"):
-                counters = line
-                break
-        assert counters, process.communicate()[1][-2000:]
-        steps, decisions = (int(x) for x in counters.split()[1:])
+        nursery.stdin.write("another\n")
+        nursery.stdin.flush()
+        said = ""
+        while not said.startswith(("COUNTERS", "GONE")):
+            said = nursery.stdout.readline()
+            assert said, "the nursery has died: " + (tmp_path / "errors").read_text()[-2000:]
+        assert said.startswith("COUNTERS"), (tmp_path / "errors").read_text()[-2000:]
+        pid, steps, decisions = (int(x) for x in said.split()[1:])
         # Never behind the newest checkpoint that was there when the run was killed.
         assert steps >= last_step
         assert decisions > 0 or steps == 0
         resumes += steps > 0
         time.sleep(moments.uniform(0.05, 0.9))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        os.kill(pid, signal.SIGKILL)
+        while not nursery.stdout.readline().startswith("GONE"):
+            pass
         whole = [int(p.name) for p in (folder / "checkpoints").iterdir() if p.name.isdigit()]
         last_step = max(whole, default=0)
         assert len(whole) <= 3  # a kill may fall between writing the third and removing the first
         assert len(list((folder / "checkpoints").glob(".tmp-*"))) <= 2
+    nursery.stdin.close()
+    assert nursery.wait() == 0
     assert resumes >= 15
     assert last_step > 50
     rows = read_metrics(folder)

@@ -7,7 +7,7 @@ import dataclasses
 import pathlib
 import typing
 
-from r2d3.config import Config, flag, make_config
+from r2d3.config import AGENTS, PRESET_HELP, PRESETS, Config, flag, make_config
 from r2d3.errors import UserError
 
 HELP = "train an agent in a Gymnasium environment, with demonstrations or without"
@@ -21,32 +21,74 @@ EPILOG = """examples:
 _RESUMABLE = {"minutes", "learner_steps", "threads", "torch_threads", "device", "final_episodes"}
 
 
+# The settings from here on, under this headline of the help.
+_GROUPS = {
+    "env_args": "what is trained, on what",
+    "demo_ratio": "what makes the agents differ",
+    "torso": "network",
+    "sequence_length": "sequences",
+    "batch_size": "learning",
+    "priority_exponent": "priorities and replay",
+    "actors": "acting",
+    "margin_weight": "options beyond the paper",
+    "minutes": "the run",
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} ENV [--agent A] [--demos D] [--preset P] [--out FOLDER] ..."
+    parser.description = f"{HELP}\n\n{_presets_and_agents()}"
     parser.add_argument(
         "env", nargs="?", help="id of a Gymnasium environment with discrete actions"
     )
     parser.add_argument("--resume", action="store_true", help="go on from --out's last checkpoint")
     hints = typing.get_type_hints(Config)
+    group: argparse._ArgumentGroup | argparse.ArgumentParser = parser
     for field in dataclasses.fields(Config):
         if field.name == "env":
             continue
-        hint = hints[field.name]
-        text = field.metadata["help"].replace("%", "%%")
+        if field.name in _GROUPS:
+            group = parser.add_argument_group(_GROUPS[field.name])
+        name, hint = flag(field.name), hints[field.name]
+        text = (field.metadata["help"] + _defaults(field)).replace("%", "%%")
         choices = typing.get_args(hint)
         if hint is bool:
-            parser.add_argument(
-                flag(field.name), action=argparse.BooleanOptionalAction, default=None, help=text
-            )
+            on_or_off = argparse.BooleanOptionalAction
+            group.add_argument(name, action=on_or_off, default=None, help=text)
         elif choices:
-            parser.add_argument(flag(field.name), choices=choices, default=None, help=text)
+            group.add_argument(name, choices=choices, default=None, help=text)
         else:
-            parser.add_argument(
-                flag(field.name),
-                type=_reader(hint),
-                default=None,
-                help=text,
-                metavar=_metavar(hint),
-            )
+            reader, metavar = _reader(hint), _metavar(hint)
+            group.add_argument(name, type=reader, default=None, help=text, metavar=metavar)
+
+
+def _defaults(field: dataclasses.Field[typing.Any]) -> str:
+    """What the presets say; one value where they agree."""
+    values = {preset: said.get(field.name, field.default) for preset, said in PRESETS.items()}
+    if field.default == "" or field.name == "preset" or field.default == -1:
+        return ""
+    if len(set(values.values())) == 1:
+        return f" [{_shown(field.default)}]"
+    return f" [{', '.join(f'{preset} {_shown(value)}' for preset, value in values.items())}]"
+
+
+def _shown(value: typing.Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float) and 0 < value < 1 and (1 / value).is_integer() and value < 0.1:
+        denominator = int(1 / value)
+        return f"1/{denominator}" if denominator & (denominator - 1) == 0 else f"{value:g}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _presets_and_agents() -> str:
+    lines = ["presets, sets of values to start from (in brackets below):"]
+    lines += [f"  {name:<12}{text}" for name, text in PRESET_HELP.items()]
+    lines += ["", "agents, one system with other settings:"]
+    for name, said in AGENTS.items():
+        settings = " ".join(f"{flag(key)} {_shown(value)}" for key, value in said.items())
+        lines.append(f"  {name:<12}{settings or 'demonstrations and experience in one batch'}")
+    return "\n".join(lines)
 
 
 def run(args: argparse.Namespace) -> int:
