@@ -6,7 +6,10 @@ tested more thoroughly elsewhere; here each has its name.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import io
+import pathlib
 import threading
 import time
 from typing import Any
@@ -23,6 +26,7 @@ from r2d3.config import make_config
 from r2d3.demos import demonstration_replay
 from r2d3.environments import EpisodeStream
 from r2d3.errors import UserError
+from r2d3.launch import acting_thread, inline
 from r2d3.launch.acting_thread import ActingThread
 from r2d3.launch.parts import make_network
 from r2d3.learner import Learner
@@ -30,6 +34,7 @@ from r2d3.mixture import DemoMixture
 from r2d3.rate_limiter import RateLimiter
 from r2d3.replay import PrioritisedReplay, SequenceBatch
 from r2d3.sequences import ChunkCodec, Episode, SequenceShape, SequenceWriter, write_episode
+from r2d3.terminal import Reporter
 
 SHAPE = SequenceShape(length=8, burn_in=4, overlap=4)
 
@@ -305,6 +310,24 @@ def test_fault_11_waiting_is_seen_and_ends_with_a_reason() -> None:
         wait()
     assert limiter.waited_s["learner"] >= 0.0
     assert not any(t.name == "acting" and t.is_alive() for t in threading.enumerate())
+
+
+def test_fault_11_an_environment_that_hangs_ends_the_run_with_a_reason(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inline, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(acting_thread, "STOP_SECONDS", 0.1)
+    c = settings(agent="r2d2", demos="", demo_ratio=0.0, actors=1, learner_steps=5, threads=1)
+    run = inline.Run(dataclasses.replace(c, out=str(tmp_path)), Reporter(io.StringIO()))
+    run.start()
+    assert run.parts.actor is not None
+    for_ever = threading.Event()
+    run.parts.actor.step = lambda: int(for_ever.wait(60.0))  # type: ignore[method-assign]
+    before = time.monotonic()
+    with pytest.raises(UserError, match=r"nothing moved .* learner waits: 0 of 200 first"):
+        run.train()
+    assert time.monotonic() - before < 30.0
+    for_ever.set()
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))

@@ -15,6 +15,7 @@ from r2d3.rate_limiter import RateLimiter
 from r2d3.replay import PrioritisedReplay
 
 POLL_SECONDS = 0.05
+STOP_SECONDS = 30.0  # a step of an environment, however slow, is shorter
 
 
 class ActingThread:
@@ -40,9 +41,13 @@ class ActingThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; raises what it died of, if it did."""
+        """Ends the thread; raises what it died of, if it did.
+
+        An environment that never comes back from a step keeps its thread: it is a daemon, and
+        ends with the process.
+        """
         self._stop.set()
-        self._thread.join()
+        self._thread.join(STOP_SECONDS)
         self._raise_error()
 
     def publish(self, learner: Learner) -> None:
