@@ -5,6 +5,7 @@ Single and vector environments are both this, with one slot or many, so they can
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
@@ -70,8 +71,12 @@ class Batch:
         self.terminated = np.zeros(size, np.bool_)
         self._max_geoms = 1
         self._edges = [size * i // threads for i in range(threads + 1)]
+        self._start_pool(threads)
+
+    def _start_pool(self, threads: int) -> None:
         # The calling thread does the first share itself: one thread less to wake at every step.
         self._pool = ThreadPoolExecutor(threads - 1, "hard-eight") if threads > 1 else None
+        self._process = os.getpid()
 
     def load(self, slot: int, seed: int) -> World:
         """Put the episode with this seed into a slot; it is drawn by the next `run`."""
@@ -89,6 +94,8 @@ class Batch:
         if not step_batch.signatures:
             with compilation_announced():
                 self._run_slice(0, 0, pictures, proprioception)
+        if self._pool is not None and self._process != os.getpid():
+            self._start_pool(len(self._edges) - 1)  # a fork leaves its threads behind
         if self._pool is None:
             self._run_slice(0, size, pictures, proprioception)
         else:

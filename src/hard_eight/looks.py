@@ -16,7 +16,8 @@ class Look(NamedTuple):
     texture: str = "plain"
 
 
-# Colours that tell keys, blocks and sensors apart. Green is left to the apples.
+# Colours that tell keys, blocks and sensors apart. Green is left to the apples; white is none, as
+# a sensor of that colour could not be seen to glow.
 COLOURS: dict[str, RGB] = {
     "red": (225, 40, 35),
     "blue": (40, 80, 235),
@@ -25,7 +26,7 @@ COLOURS: dict[str, RGB] = {
     "orange": (245, 130, 30),
     "cyan": (40, 200, 215),
     "pink": (245, 130, 180),
-    "white": (235, 235, 235),
+    "black": (52, 52, 62),
 }
 
 APPLE_RGB: RGB = (70, 200, 50)

@@ -101,8 +101,10 @@ def play(task: Task, seed: int) -> tuple[list[tuple[str, np.ndarray]], np.ndarra
         trail.append(world.position[:2])
         for name, reached in info["milestones"].items():
             if reached and name not in moments:
-                # An apple is gone once it is collected: show it from a few steps before.
-                moments[name] = len(seen) - (6 if "apple" in name else 1)
+                now = len(seen) - 1
+                if "apple" in name:  # gone once it is collected: show it from some steps before
+                    now = min(max(now - 5, max(moments.values()) + 1), now - 1)
+                moments[name] = now
     views: list[tuple[str, np.ndarray]] = []
     before = 0
     for name, at in sorted(moments.items(), key=lambda item: item[1]):

@@ -91,3 +91,41 @@ def test_afterwards_it_is_gone():
         find_task("dash")
     with pytest.raises(gymnasium.error.NameNotFound):
         gymnasium.make("HardEight/Dash-v0")
+
+
+def test_one_crossing_of_a_strip_costs_once_however_one_dithers_on_it(ninth):
+    env = gymnasium.make("HardEight/Dash-v0")
+    env.reset(seed=4)
+    world = env.unwrapped.world
+
+    def do(name):
+        return float(env.step(ACTION_INDEX[name])[1])
+
+    paid = 0.0
+    while world.position[0] < 1.5:
+        paid += do("forward_fine")
+    assert paid == -1.0
+    dithered = []
+    for _ in range(12):  # the body's middle leaves the strip, its edge does not
+        dithered += [do("back_fine"), do("back_fine")]
+        assert world.position[0] < 1.5 - 0.02
+        dithered += [do("forward_fine"), do("forward_fine")]
+        assert world.position[0] > 1.5
+    assert sum(dithered) == 0.0
+    paid = sum(do("back") for _ in range(4))  # wholly off it: the next time counts again
+    assert world.position[0] < 1.2
+    paid += sum(do("forward") for _ in range(6))
+    assert paid == -1.0
+
+
+def test_a_strip_costs_nothing_to_those_who_pass_above_it(ninth):
+    """As on a bridge over it."""
+    env = gymnasium.make("HardEight/Dash-v0")
+    env.reset(seed=4)
+    world = env.unwrapped.world
+    strip = world["strip"]
+    world.rule_floats[strip.rule_index, 5] -= 2.5  # the strip lies a storey below
+    rewards = []
+    while world.position[0] < 2.5:
+        rewards.append(float(env.step(ACTION_INDEX["forward"])[1]))
+    assert sum(rewards) == 0.0

@@ -1,5 +1,8 @@
 """The native batch plays the very episodes that single environments play."""
 
+import multiprocessing
+import os
+
 import gymnasium
 import numpy as np
 import pytest
@@ -166,4 +169,26 @@ def test_spaces_and_autoreset_mode_are_told_as_gymnasium_expects():
     assert observations in envs.observation_space
     assert observations["rgb"].shape == (4, 72, 96, 3)
     assert envs.step(envs.action_space.sample())[0] in envs.observation_space
+    envs.close()
+
+
+def _rewards_after_fork(envs, pipe):
+    observations, *_ = envs.step(np.zeros(4, int))
+    pipe.send(observations["rgb"].sum())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_batch_with_threads_steps_on_in_a_forked_process():
+    """Threads do not survive a fork: waiting for them would last for ever."""
+    envs = HardEightVectorEnv(ONE_TASK, 4, threads=2, **SHORT)
+    envs.reset(seed=1)
+    here, there = multiprocessing.get_context("fork").Pipe()
+    child = multiprocessing.get_context("fork").Process(
+        target=_rewards_after_fork, args=(envs, there)
+    )
+    child.start()
+    assert here.poll(60)
+    child.join(10)
+    assert here.recv() == envs.step(np.zeros(4, int))[0]["rgb"].sum()
     envs.close()

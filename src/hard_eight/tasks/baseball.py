@@ -51,10 +51,9 @@ def baseball(world: World) -> None:
         draw, ROOM_X, ROOM_Y, margins=(0.9, 0.5), apart=1.2, keep_clear=[(*plinth_spot, 1.3)]
     )
 
-    # Four different colours, so that no two things seem to belong together. The sensor is never
-    # white: its glow would not show.
+    # Four different colours, so that no two things seem to belong together.
     looks = world.draw.looks
-    colours = sorted(draw_colours(looks, 4), key=lambda name: name == "white")
+    colours = draw_colours(looks, 4)
     sensor_look = Look(COLOURS[colours[0]])
     ball_look, stick_look, plinth_look = (draw_thing_look(looks, name) for name in colours[1:])
     world.add(Plinth("plinth", (*plinth_spot, 0.0), PLINTH_RADIUS, PLINTH_HEIGHT, plinth_look))

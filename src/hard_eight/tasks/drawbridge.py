@@ -84,7 +84,9 @@ def drawbridge(world: World) -> None:
         cube = key(f"key_{name}", (*spot, 0.2), key_look, yaw=draw.uniform(0, 1.57))
         keys[name] = world.add(cube)
         if name == "start":
-            ((x, y),) = scatter(draw, platform.x, platform.y, [0.6], 0.0, [(*spot, 0.9)])
+            posts = [(*NETWORK.post_spot(way), 0.6) for way in NETWORK.onward(name)]
+            clear = [(*spot, 0.9), *posts]
+            ((x, y),) = scatter(draw, platform.x, platform.y, [0.6], 0.0, clear)
             world.start_avatar(x, y, yaw=draw.uniform(-3.14, 3.14))
             continue
         for i, (x, y) in enumerate(_apple_spots(draw, name, apples[name], spot)):

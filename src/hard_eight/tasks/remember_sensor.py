@@ -11,7 +11,7 @@ from hard_eight.task import Human, task
 from hard_eight.world import BOX, CYLINDER, SPHERE, World
 
 # Only colours that nobody takes for one another: no orange by red and yellow, no purple by blue.
-PALETTE = ("red", "blue", "yellow", "cyan", "pink", "white")
+PALETTE = ("red", "blue", "yellow", "cyan", "pink", "black")
 FEWEST_BLOCKS, MOST_BLOCKS = 3, 6
 
 APPLE_X, START_X, START_Y = (-6.0, -3.0), (-3.0, 3.0), (-3.0, 3.0)

@@ -152,6 +152,15 @@ def test_all_lies_on_its_platform(worlds):
             assert platform.y[0] + 0.3 < y < platform.y[1] - 0.3
 
 
+def test_the_avatar_starts_clear_of_posts_and_key():
+    for seed in range(300):
+        world = TASK.build(seed)
+        for name, part in world.parts.items():
+            if name.startswith(("post_start", "key_start")):
+                gap = np.hypot(*(part.position - world.position)[:2])
+                assert gap > c.BODY_RADIUS + 0.12 * np.sqrt(2)
+
+
 def test_no_small_apple_is_within_reach_from_another_platform(worlds):
     """Barriers end where platforms do; an apple is collected 0.5 m from the avatar's middle."""
     for world in worlds:

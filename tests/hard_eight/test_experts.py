@@ -1,0 +1,186 @@
+"""Demonstrators are honest: what they steer by, they have seen in the very picture agents get.
+
+Every reading of where a part is, by anything but the skills that look for it, is held against what
+has been drawn: a part reads as seen once a pixel of it was in a picture, and what has moved since
+(unless it is in the hand) may not be known about. What is the same on every seed may be known.
+"""
+
+import sys
+from collections import defaultdict
+
+import gymnasium
+import numpy as np
+import pytest
+
+import hard_eight  # noqa: F401  registers the ids
+from hard_eight import experts
+from hard_eight.experts import baseball, wall_sensor
+from hard_eight.experts.player import Player
+from hard_eight.parts import Door, Part, Thing
+from hard_eight.pictures import first_person
+from hard_eight.task import all_tasks, find_task
+
+# What looks for a part may read where it is; also whether the ball is gone from its plinth, on
+# which it lies on every seed, and which is in view when the stick strikes.
+LOOKING = {"_look_around", "in_view", "shows", "search", "find_ramp", "_ball_is_up"}
+UNNOTICED = 0.1  # m
+PICTURE = {"height": 72, "width": 96}
+
+
+class Watcher:
+    """Knows what has been drawn, and notes what is read without."""
+
+    def __init__(self, world, known):
+        self.world, self.reading = world, False
+        self.parts = [part for part in world.parts.values() if hasattr(part, "geom")]
+        self.drawn = {part.name: part.position for part in self.parts if part.name in known}
+        self.dishonest = set()
+
+    def look(self):
+        """Note which parts the picture shows: other colours of theirs give another picture."""
+        self.reading = False
+        picture = first_person(self.world, **PICTURE)
+        for part in self.parts:
+            at, colour = part.position, self.world.rgb[part.geom.id].copy()
+            if np.linalg.norm(at - self.drawn.get(part.name, at + 1.0)) < 0.02:
+                continue
+            self.world.rgb[part.geom.id] = 1.0 - colour
+            if not np.array_equal(first_person(self.world, **PICTURE), picture):
+                self.drawn[part.name] = at
+            self.world.rgb[part.geom.id] = colour
+        self.reading = True
+
+    def read(self, part, value, readers):
+        if not self.reading or part is self.world.held or LOOKING & readers:
+            return
+        moved = part.name in self.drawn and value.shape == (3,) and part.name not in self.drawn
+        if part.name not in self.drawn:
+            self.dishonest.add(f"{part.name} had not been seen")
+        elif value.shape == (3,):
+            moved = np.linalg.norm(value - self.drawn[part.name]) > UNNOTICED
+            if moved:
+                self.dishonest.add(f"{part.name} had moved unseen")
+
+
+@pytest.fixture
+def watchers(monkeypatch):
+    """Who is told of every reading: put a Watcher in this list."""
+    listening = []
+
+    def spy(cls, name):
+        read = cls.__dict__[name].fget
+
+        def get(part):
+            value = read(part)
+            frame, readers = sys._getframe(1), set()
+            while frame is not None and len(readers) < 12:
+                readers.add(frame.f_code.co_name)
+                frame = frame.f_back
+            for watcher in listening:
+                watcher.read(part, value, readers)
+            return value
+
+        monkeypatch.setattr(cls, name, property(get))
+
+    for cls in (Part, Door):
+        spy(cls, "position")
+    spy(Part, "rotation")
+    return listening
+
+
+def same_on_every_seed(task):
+    env = gymnasium.make(find_task(task).gym_id, disable_env_checker=True)
+    places = defaultdict(set)
+    for seed in range(6):
+        env.reset(seed=seed)
+        for part in env.unwrapped.world.parts.values():
+            if hasattr(part, "geom"):
+                places[part.name].add(tuple(part.position.round(2)))
+    return {name for name, spots in places.items() if len(spots) == 1}
+
+
+def watch(task, player, seed, watchers):
+    """Play an episode; what the player knew without having seen it, and whether it won."""
+    known = same_on_every_seed(task)
+    env = gymnasium.make(find_task(task).gym_id, disable_env_checker=True)
+    env.reset(seed=seed)
+    watcher = Watcher(env.unwrapped.world, known)
+    watchers[:] = [watcher]
+    watcher.look()
+    player.reset(env)
+    ended = False
+    while not ended:
+        action = player.act(env)
+        watcher.reading = False
+        *_, terminated, truncated, info = env.step(action)
+        ended = terminated or truncated
+        watcher.look()
+    watchers.clear()
+    return watcher.dishonest, info["success"]
+
+
+@pytest.mark.parametrize("seed", [700, 701])
+@pytest.mark.parametrize("task", [task.name for task in all_tasks()])
+def test_nothing_is_steered_by_that_has_not_been_seen(task, seed, watchers):
+    dishonest, won = watch(task, experts.make(task, seed=seed), seed, watchers)
+    assert dishonest == set()
+    assert won
+
+
+class Clairvoyant(wall_sensor.Expert):
+    """Goes for the key at once, wherever it is."""
+
+    def play(self):
+        key = self.world["key"]
+        yield from self.walk_to(lambda: key.position, stop=1.1)
+        self.seen.add("key")
+        yield from super().play()
+
+
+class Tracker(baseball.Expert):
+    """Looks away while the ball falls, and knows where it has rolled."""
+
+    def play(self):
+        yield from self._knock_down()
+        for _ in range(20):
+            yield "look_left"
+        yield from self.walk_to(lambda: self.ball.position, stop=1.1)
+
+
+@pytest.mark.parametrize(
+    ("task", "cheat", "seed", "what"),
+    [
+        ("wall_sensor", Clairvoyant, 3, "key had not been seen"),
+    ],
+)
+def test_who_knows_what_nobody_has_seen_is_found_out(task, cheat, seed, what, watchers):
+    dishonest, _ = watch(task, cheat(seed), seed, watchers)
+    assert what in dishonest
+
+
+class Turner(Player):
+    def play(self):
+        while True:
+            yield "look_left"
+
+
+def test_a_thing_that_moves_unseen_must_be_found_again():
+    env = gymnasium.make("HardEight/WallSensor-v0", disable_env_checker=True)
+    env.reset(seed=3)
+    world, player = env.unwrapped.world, Turner(0)
+    player.reset(env)
+    key = world["key"]
+    while "key" not in player.seen:
+        env.step(player.act(env))
+    before = player.last_seen["key"]
+    for _ in range(12):
+        env.step(player.act(env))
+    assert not player.shows(key)
+    at = world.model.jnt_qposadr[key.joint.id]
+    world.data.qpos[at : at + 2] = -before[:2]
+    env.step(player.act(env))
+    assert "key" in player.seen
+    assert np.allclose(player.last_seen["key"], before)
+    for _ in range(60):
+        env.step(player.act(env))
+    assert np.allclose(player.last_seen["key"][:2], -before[:2], atol=0.1)
