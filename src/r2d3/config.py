@@ -112,6 +112,7 @@ class Config:
         5.0, "minutes between two checkpoints (0: only at the end)"
     )
     checkpoint_steps: int = _setting(0, "also every so many learner steps (0: by time only)")
+    report: bool = _setting(True, "keep report.html, the run's page, up to date")
     tensorboard: bool = _setting(True, "write TensorBoard events beside metrics.jsonl")
     bad_steps_allowed: int = _setting(5, "steps with NaN or infinity in a row before the run stops")
 

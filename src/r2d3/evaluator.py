@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import pathlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from r2d3.environments import (
 )
 from r2d3.errors import UserError
 from r2d3.networks import AgentNetwork, copy_weights
+
+Seen = TypeVar("Seen")
 
 MOST_AT_ONCE = 40  # environments in one batch
 
@@ -122,24 +125,33 @@ def play(
 
 def film(network: AgentNetwork, config: Config, seed: int | None = None) -> list[np.ndarray]:
     """Pictures of one episode."""
+    return follow(network, config, evaluation_seed(0) if seed is None else seed, _picture)[0]
+
+
+def follow(
+    network: AgentNetwork, config: Config, seed: int, look: Callable[[Any], Seen]
+) -> tuple[list[Seen], Played]:
+    """One episode, and what `look` makes of the environment at each of its decisions."""
     from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
     env = make_environment(config.env, environment_args(config.env_args), "rgb_array")
     envs = SyncVectorEnv([lambda: env], autoreset_mode=AutoresetMode.DISABLED)
-    first = evaluation_seed(0) if seed is None else seed
-    stream = EpisodeStream(envs, lambda _, episode: first + episode)
+    stream = EpisodeStream(envs, lambda _, episode: seed + episode)
     policy = Policy(network, np.array([config.evaluation_epsilon]), seed=0)
     stream.reset()
-    frames = [_picture(env)]
+    seen, total = [look(env)], 0.0
     while True:
         choice = policy.act(stream.observations)
         step = stream.step(choice.action)
+        total += float(step.reward[0])
         if step.ended[0]:
             break
-        frames.append(_picture(env))
+        seen.append(look(env))
         policy.remember(choice.action, step.reward, step.ended)
     stream.close()
-    return frames
+    says = success_of(step.infos, 0)
+    success = total > 0 if says is None else says
+    return seen, Played(0, total, len(seen), success, milestones_of(step.infos, 0))
 
 
 def _picture(env: Any) -> np.ndarray:

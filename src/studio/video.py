@@ -23,7 +23,9 @@ CAPTION = 20  # pixels
 SUFFIXES = (".mp4", ".gif")
 
 
-def write_video(folder: Path, episode: int, out: Path, height: int = 480) -> float:
+def write_video(
+    folder: Path, episode: int, out: Path, height: int = 480, *, quiet: bool = False
+) -> float:
     """Re-simulate an episode and film it in real time; returns its length in seconds."""
     if out.suffix not in SUFFIXES:
         raise UserError(f"--out {out}: the name must end in {' or '.join(SUFFIXES)}")
@@ -40,7 +42,7 @@ def write_video(folder: Path, episode: int, out: Path, height: int = 480) -> flo
     repeat = int(dataset.minari.env_spec.kwargs.get("action_repeat", 2))
     rate = FRAMES_PER_SECOND / repeat
     pictures = _pictures(dataset, raw, dataset.episodes[episode], height, rate)
-    filmed = progress(pictures, len(raw.actions) + 1, "pictures")
+    filmed = pictures if quiet else progress(pictures, len(raw.actions) + 1, "pictures")
     growing = out.with_name(f".{out.name}.part{out.suffix}")
     try:
         (_write_gif if out.suffix == ".gif" else _write_mp4)(growing, filmed, rate)
@@ -56,7 +58,6 @@ def _pictures(
     env = environment(dataset)
     env.reset(seed=metadata["seed"])
     world: World = env.unwrapped.world  # type: ignore[attr-defined]
-    width = height * 4 // 3
     trail = [world.position[:2]]
     total = 0.0
     for t in range(len(raw.actions) + 1):
@@ -65,12 +66,17 @@ def _pictures(
             _, reward, *_ = env.step(int(raw.actions[t - 1]))
             total += float(reward)
             trail.append(world.position[:2])
-        view = first_person(world, height=height, width=width)
-        overview = top_down(
-            world, height=height, width=height, trails=[(np.array(trail), TRAIL_RGB)]
-        )
         text = f"{t / rate:6.2f} s   return {total:g}   {action}"
-        yield np.concatenate([np.concatenate([view, overview], 1), _caption(text, width + height)])
+        yield compose(world, trail, text, height)
+
+
+def compose(world: World, trail: list[np.ndarray], text: str, height: int) -> np.ndarray:
+    """The first person's view, the map with the way come, and a line of text below both."""
+    width = height * 4 // 3
+    view = first_person(world, height=height, width=width)
+    trails = [(np.array(trail), TRAIL_RGB)]
+    overview = top_down(world, height=height, width=height, trails=trails)
+    return np.concatenate([np.concatenate([view, overview], 1), _caption(text, width + height)])
 
 
 def _caption(text: str, width: int) -> np.ndarray:

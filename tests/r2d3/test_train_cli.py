@@ -18,7 +18,7 @@ SMALL = (
     *("--agent", "r2d2", "--features", "8", "--hidden", "8", "--sequence-length", "8"),
     *("--burn-in", "4", "--overlap", "4", "--batch-size", "4", "--actors", "2"),
     *("--min-replay", "10", "--learner-steps", "12", "--threads", "0", "--log-every", "5"),
-    *("--evaluate-every", "0", "--final-episodes", "3", "--no-tensorboard"),
+    *("--evaluate-every", "0", "--final-episodes", "3", "--no-tensorboard", "--no-report"),
 )
 
 

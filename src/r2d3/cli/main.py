@@ -48,6 +48,7 @@ VERBS: dict[str, Verb | Group] = {
     "train": Verb("r2d3.cli.train", "train R2D3, R2D2, DQfD or BC in a Gymnasium environment"),
     "evaluate": Verb("r2d3.cli.evaluate", "play a run's newest weights and print the means"),
     "watch": Verb("r2d3.cli.watch", "a video of a run's newest weights at play"),
+    "report": Verb("r2d3.cli.report", "a run's page: curves, videos, maps, settings"),
     "bench": Group(
         {
             "env": Verb("r2d3.cli.bench_env", "how fast the environments step on this machine"),

@@ -10,6 +10,9 @@ import typing
 from r2d3.config import AGENTS, PRESET_HELP, PRESETS, Config, flag, make_config
 from r2d3.errors import UserError
 
+if typing.TYPE_CHECKING:
+    from studio.report.keeper import PageKeeper
+
 HELP = "train an agent in a Gymnasium environment, with demonstrations or without"
 EPILOG = """examples:
   r2d3 train BabyAI-UnlockPickup-v0 --demos minigrid/BabyAI-UnlockPickup/bot-v0 --minutes 5
@@ -103,20 +106,33 @@ def run(args: argparse.Namespace) -> int:
     from r2d3.terminal import make_reporter
 
     reporter = make_reporter()
+    page = _page_keeper(config, reporter.say)
     try:
-        training = Run(config, reporter)
+        training = Run(config, reporter, page.renew if page else lambda: None)
         if args.resume:
             training.resume()
         else:
             training.start()
         training.train()
     except KeyboardInterrupt:
+        if page is not None:
+            page.close(interrupted=True)
         reporter.say(f"interrupted; go on with: r2d3 train --resume --out {config.out}")
         return 130
     finally:
         reporter.close()
+    if page is not None:
+        page.close()
     reporter.say(f"run folder: {config.out}")
     return 0
+
+
+def _page_keeper(config: Config, say: typing.Callable[[str], None]) -> PageKeeper | None:
+    if not config.report:
+        return None
+    from studio.report.keeper import PageKeeper
+
+    return PageKeeper(pathlib.Path(config.out), say)
 
 
 def _new_config(said: dict[str, typing.Any]) -> Config:

@@ -6,6 +6,7 @@ import dataclasses
 import pathlib
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from r2d3.actor import EpisodeSummary
@@ -26,8 +27,11 @@ STALL_SECONDS = 600.0  # so long without a step of either side, and the run stop
 class Run:
     """A training run in its folder. `start` or `resume`, then `train`."""
 
-    def __init__(self, config: Config, reporter: Reporter):
-        self.config, self.reporter = config, reporter
+    def __init__(
+        self, config: Config, reporter: Reporter, evaluated: Callable[[], None] = lambda: None
+    ):
+        """`evaluated` is called after each evaluation."""
+        self.config, self.reporter, self.evaluated = config, reporter, evaluated
         self.folder = pathlib.Path(config.out)
         prepare(config.torch_threads)
         self.window = MetricWindow()
@@ -236,6 +240,7 @@ class Run:
         self._log(
             "evaluation", {**self._counters(), **result, "time": {"elapsed_s": self.elapsed()}}
         )
+        self.evaluated()
         self.evaluations += 1
         if c.video_every and self.evaluations % c.video_every == 0:
             path = self.folder / "videos" / f"step-{parts.learner.steps:09d}.mp4"
