@@ -1,13 +1,11 @@
 """Baseball: the stick by its end, raised; walk it into the ball; ball to the sensor; apple."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from hard_eight.native import constants as c
 from hard_eight.parts import Part, Sensor, Thing
 
-from .player import DECISION, HAND, STRIDE, TURN, Plan, Player, Point, Stuck
+from .player import DECISION, HAND, STRIDE, Plan, Player, Point, Stuck
 
 GRIP_FROM_MIDDLE = 0.6  # m along the stick: near its end
 # Pitch of the gaze, reach of the hand and slope of the stick (rad, m, rad): near and upright to
@@ -17,7 +15,7 @@ POKE = 0.75, 1.45, 0.85
 RUN_UP = 2.4  # m from the plinth: there the slanting stick is short of it, and the ball in view
 ROOM_TO_STAND = 1.75  # m from the middle of the room, with the stick before one
 TURNING_STICK, TURNING_BALL = 1.35, 1.15  # m about the avatar that what it holds sweeps over
-CLEARANCE = 0.65  # m that the walk keeps from the plinth's middle
+ROOM_HALF = 3.0  # m
 
 ROTATIONS = {
     f"rotate_{name}_{side}": sign * np.array(axis)
@@ -28,6 +26,12 @@ ROTATION_STEP = c.ROTATE_SPEED * DECISION  # rad
 
 
 class Expert(Player):
+    floor = (-2.6, 2.6), (-2.6, 2.6)
+    clearances = 0.8, 0.65
+
+    def obstacles(self) -> list[np.ndarray]:
+        return [self.plinth.position] if "plinth" in self.seen else []
+
     def play(self) -> Plan:
         self.stick, self.ball, self.plinth = (self.world[n] for n in ("stick", "ball", "plinth"))
         sensor, door, apple = self.world["sensor"], self.world["door"], self.world["apple"]
@@ -38,25 +42,19 @@ class Expert(Player):
                 yield from self.let_go()
             if self.world.held is not self.ball:
                 yield from self._look_for_fallen_ball()
-                yield from self._walk_round(lambda: self.ball.position, stop=1.1)
+                yield from self.walk_round(lambda: self.last_seen["ball"], stop=1.1)
                 yield from self.grasp(self.ball)
             yield from self._keeping(self.ball, self._carry_to(sensor))
             yield from self.let_go()
-        yield from self.tilt(0.0, tolerance=0.15)
-        yield from self.find(door)
-        x, y, _ = door.position
-        if abs(self.world.position[1] - y) > 0.4 * (x - self.world.position[0]):
-            yield from self._walk_round(lambda: (x - 1.0, y), stop=0.3)
-        yield from self._walk_round(lambda: (x + 0.6, y), stop=0.3)
-        yield from self.find(apple)
-        yield from self.walk_to(lambda: apple.position, stop=0.0)
+        yield from self.walk_through(door)
+        yield from self.collect(apple)
 
     def _carry_to(self, sensor: Sensor) -> Plan:
         yield from self.reach_to(0.9)
         yield from self.tilt(0.0, tolerance=0.15)
         yield from self._make_room(TURNING_BALL)
         yield from self.find(sensor)
-        yield from self._walk_round(lambda: sensor.position, stop=2.0)
+        yield from self.walk_round(lambda: sensor.position, stop=2.0)
         yield from self.touch(lambda: sensor.position, lambda: sensor.is_on)
 
     def _keeping(self, thing: Thing, plan: Plan) -> Plan:
@@ -66,21 +64,6 @@ class Expert(Player):
                 self.seen.discard(thing.name)
                 raise Stuck(f"{thing.name} slipped out of the hand")
             yield step
-
-    def _seek(self, part: Part) -> Plan:
-        """Turn once round with an eye on the floor; go elsewhere if something hides the part."""
-        for _ in range(4):
-            yield from self.tilt(-0.25, tolerance=0.06)
-            for _ in range(round(2 * np.pi / TURN)):
-                if part.name in self.seen:
-                    return
-                yield f"look_{self.search_side}"
-            yield from self._stroll()
-        yield from self.find(part)
-
-    def _stroll(self) -> Plan:
-        spot = self.random.uniform(-2.0, 2.0, 2)
-        yield from self._walk_round(lambda: spot, stop=0.3)
 
     def in_view(self, part: Part) -> bool:
         """The ball shows over the plinth's rim by its upper part, the stick also by its ends."""
@@ -98,8 +81,8 @@ class Expert(Player):
 
     def _knock_down(self) -> Plan:
         if self.world.held is not self.stick:
-            yield from self._seek(self.stick)
-            yield from self._walk_round(lambda: self.stick.position, stop=1.6)
+            yield from self.search(lambda: "stick" in self.seen, pitch=-0.25)
+            yield from self.walk_round(lambda: self.last_seen["stick"], stop=1.6)
             self._side = self._nearer_side()
             yield from self.grasp(self.stick, stand_off=0.9, at=lambda: self._end(self._side))
         try:
@@ -112,7 +95,7 @@ class Expert(Player):
         yield from self._make_room(TURNING_STICK)
         yield from self.find(self.plinth)
         spot = self._run_up_spot()
-        yield from self._walk_round(lambda: spot, stop=0.25)
+        yield from self.walk_round(lambda: spot, stop=0.25)
         yield from self.face(lambda: self.plinth.position)
         yield from self._hold(*POKE)
         yield from self.find(self.ball)
@@ -182,7 +165,7 @@ class Expert(Player):
         for _ in range(5):
             if "ball" not in self.seen:
                 yield f"strafe_{self.search_side}"
-        yield from self._seek(self.ball)
+        yield from self.search(lambda: "ball" in self.seen, pitch=-0.25)
 
     def _make_room(self, radius: float) -> Plan:
         """Step away from walls and plinth until one can turn with what one holds."""
@@ -199,33 +182,8 @@ class Expert(Player):
 
     def _room_about(self, spot: np.ndarray) -> float:
         """How far walls and plinth are, m."""
-        to_walls = 3.0 - float(np.abs(spot).max())
+        to_walls = ROOM_HALF - float(np.abs(spot).max())
         if "plinth" not in self.seen:
             return to_walls
         to_plinth = float(np.hypot(*(spot - self.plinth.position[:2]))) - self.plinth.half[0]
         return min(to_plinth, to_walls)
-
-    # --- walking round the plinth -------------------------------------------------------------
-
-    def _walk_round(self, point: Callable[[], Point], stop: float) -> Plan:
-        """Walk to a point, by a step aside where the plinth stands in between."""
-        aside = self._aside(point())
-        if aside is not None and "plinth" in self.seen:
-            yield from self.walk_to(lambda: aside, stop=0.25)
-        yield from self.walk_to(point, stop=stop)
-
-    def _aside(self, point: Point) -> Point | None:
-        """A spot beside the plinth, if the straight way to the point leads too close to it."""
-        start, end = self.world.position[:2], np.asarray(point, float)[:2]
-        middle = self.plinth.position[:2]
-        way = end - start
-        length = float(np.hypot(*way))
-        along = (middle - start) @ way / max(length, 1e-6)
-        if not 0.0 < along < length:
-            return None
-        foot = start + way * along / length
-        miss = float(np.hypot(*(foot - middle)))
-        if miss > CLEARANCE:
-            return None
-        out = (foot - middle) / miss if miss > 0.01 else np.array([-way[1], way[0]]) / length
-        return middle + out * (CLEARANCE + 0.25)

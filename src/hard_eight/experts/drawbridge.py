@@ -22,8 +22,7 @@ class Expert(Player):
             if way := self._lowered(here):
                 yield from self._cross(way)
         apple = self.world["apple"]
-        yield from self.find(apple)
-        yield from self.walk_to(lambda: apple.position, stop=0.0)
+        yield from self.collect(apple)
 
     def _platform(self) -> str:
         """Where one stands; on a bridge, the platform it leads to."""
@@ -85,20 +84,21 @@ class Expert(Player):
     def _walk_over(self, spot: Point, stop: float = 0.3) -> Plan:
         """Walk to a spot, past the key that lies on the platform, so as not to push it about."""
         key = self.world[f"key_{self._platform()}"]
-        if self.world.held is None and not key.is_destroyed and key.name in self.seen:
+        if self.world.held is None and key.name in self.seen and not key.is_destroyed:
             here, way = self.world.position[:2], np.array(spot[:2]) - self.world.position[:2]
             length = float(np.hypot(*way)) + 1e-6
             ahead, left = way / length, np.array((-way[1], way[0])) / length
-            gap = key.position[:2] - here
+            gap = self.last_seen[key.name][:2] - here
             if abs(left @ gap) < 0.6 and 0.4 < ahead @ gap < length:
-                past = key.position[:2] - np.copysign(0.85, left @ gap) * left
+                past = here + gap - np.copysign(0.85, left @ gap) * left
                 yield from self.walk_to(lambda: past, stop=0.3)
         yield from self.walk_to(lambda: spot, stop=stop)
 
     def _fetch(self, key: Thing, edge: float) -> Plan:
         """Take the key, hold it close, and go where it meets nothing when one turns."""
-        if key.name in self.seen and key.position[0] > edge - 0.8:  # from behind it, not a post
-            yield from self._walk_over(key.position - (1.1, 0.0, 0.0))
+        x, y, _ = self.last_seen.get(key.name, np.zeros(3))
+        if key.name in self.seen and x > edge - 0.8:  # from behind it, not a post
+            yield from self._walk_over((x - 1.1, y))
         yield from self.grasp(key)
         yield from self.tilt(-0.55, 0.1)
         yield from self.reach_to(0.75, 0.1)

@@ -18,7 +18,7 @@ from hard_eight.tasks.navigate_cubes import (
     WALL_X,
 )
 
-from .player import TURN, Plan, Player, Stuck
+from .player import Plan, Player, Stuck
 
 BEFORE, BEHIND = WALL_X - 1.2, WALL_X + 1.3  # m, either side of the wall
 
@@ -40,8 +40,7 @@ class Expert(Player):
                 yield from self.walk_to(lambda: (x - 0.7, y), stop=0.25)
             yield from self.walk_to(lambda: (x + 0.5, y), stop=0.25)
             yield from self.walk_to(lambda: (x + RAMP_RUN + 0.7, y), stop=0.3)
-        yield from self.find(apple)
-        yield from self.walk_to(lambda: apple.position, stop=0.0)
+        yield from self.collect(apple)
 
     def find_ramp(self, ramp: Ramp) -> Plan:
         """Turn until some of the ramp is in view: cubes may lie on the middle of it."""
@@ -51,12 +50,15 @@ class Expert(Player):
             for share in (0.1, 0.5, 0.9)
             for side in (-0.4, 0.0, 0.4)
         ]
-        for _ in range(2 * round(2 * np.pi / TURN)):
-            if any(self.point_in_view(spot, ramp.geom.id) for spot in spots):
+
+        def shows() -> bool:
+            return any(self.point_in_view(spot, ramp.geom.id) for spot in spots)
+
+        for _ in range(2):
+            yield from self.turn_until(shows, pitch=-0.15)
+            if shows():
                 self.seen.add(ramp.name)
-            if ramp.name in self.seen:
                 return
-            yield self.tilt_step(-0.15, 0.1) or f"look_{self.search_side}"
         raise Stuck("never saw the ramp")
 
     def dig_through(self) -> Plan:
@@ -64,11 +66,14 @@ class Expert(Player):
         if self.column is None:
             self.column = self.nearest_column()
             self.pulls = int(self.random.integers(3, ROWS + 1))
+            yield from self.find(self.world[f"cube_{self.column}_1"])
         y = (self.column - (COLUMNS - 1) / 2) * PITCH
-        yield from self.find(self.world[f"cube_{self.column}_1"])
         if abs(self.world.position[1] - y) > 0.3:
             yield from self.walk_to(lambda: (BEFORE - 0.6, y), stop=0.3)
-        while self.pulls > 0 and (cube := self.cube_to_pull()) is not None:
+        while self.pulls > 0:
+            yield from self.face(partial(np.array, (PLATFORM_X, y, 0.0)), 0.2)
+            if (cube := self.cube_to_pull()) is None:
+                break
             self.pulls -= 1
             yield from self.pull_out(cube)
         yield from self.tilt(0.0)
@@ -81,13 +86,14 @@ class Expert(Player):
         return int(np.clip(column, 1, COLUMNS - 2))
 
     def cube_to_pull(self) -> Thing | None:
-        """The cube of the column that is still in the wall and nearest the height of the eye."""
+        """The cube in view that is still in the column, and nearest the height of the eye."""
         column = [self.world[f"cube_{self.column}_{row}"] for row in range(ROWS)]
-        standing = [cube for cube in column if abs(cube.position[0] - WALL_X) < 0.3]
+        in_view = [cube for cube in column if self.shows(cube)]
+        standing = [cube for cube in in_view if abs(cube.position[0] - WALL_X) < 0.3]
         return min(standing, key=lambda cube: abs(cube.position[2] - 1.2), default=None)
 
     def pull_out(self, cube: Thing) -> Plan:
-        """Draw a cube out of the wall, lay it aside, and face the wall again."""
+        """Draw a cube out of the wall and lay it aside."""
         yield from self.grasp(cube, stand_off=1.15)
         for _ in range(12):
             if self.world.held is None or cube.position[0] < BEFORE - 0.4:
@@ -97,4 +103,3 @@ class Expert(Player):
         for _ in range(9):
             yield f"look_{side}"
         yield from self.let_go()
-        yield from self.face(partial(np.array, (PLATFORM_X, self.world.position[1], 0.0)), 0.2)

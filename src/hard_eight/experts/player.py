@@ -7,6 +7,7 @@ that has not been in view: `find` turns until it is. Skills act through the 46 a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -16,10 +17,11 @@ import numpy as np
 from hard_eight.actions import ACTION_INDEX
 from hard_eight.batch import FIELD_OF_VIEW
 from hard_eight.native import constants as c
-from hard_eight.parts import Part, Thing
+from hard_eight.parts import Apple, Door, Part, Thing
 from hard_eight.world import World
 
 from .habits import PLAIN, Habits, Manner, with_skill
+from .ways import Extent, way_round
 
 Plan = Iterator[str]
 Point = Sequence[float] | np.ndarray
@@ -30,6 +32,8 @@ TURN, FINE_TURN = c.TURN_SPEED * DECISION, 0.25 * c.TURN_SPEED * DECISION  # rad
 TILT, FINE_TILT = c.TILT_SPEED * DECISION, 0.25 * c.TILT_SPEED * DECISION  # rad
 STRIDE, FINE_STRIDE = c.WALK_SPEED * DECISION, 0.375 * c.WALK_SPEED * DECISION  # m
 HAND, FINE_HAND = 10 * c.PUSH_PULL_SCALE * DECISION, 3 * c.PUSH_PULL_SCALE * DECISION  # m
+
+SAME_PLACE, NOT_THERE = 0.01, 0.4  # m by which a thing has moved since it was last seen
 
 HALF_HEIGHT = np.tan(np.radians(FIELD_OF_VIEW) / 2)
 HALF_WIDTH = HALF_HEIGHT * 96 / 72
@@ -56,6 +60,7 @@ class Player:
         """Begin the episode that `env`, which may be wrapped, has just begun."""
         self.world: World = env.unwrapped.world
         self.seen: set[str] = set()
+        self.last_seen: dict[str, np.ndarray] = {}  # where; of things, also of those now lost
         self.manner = Manner(self.habits, self.seed)
         self.search_side = self.manner.side()
         self._look_around()
@@ -97,13 +102,35 @@ class Player:
     # --- seeing ---------------------------------------------------------------------------------
 
     def _look_around(self) -> None:
+        """Remember what is in view; what is not where it was last seen must be found again."""
         for part in self.world.parts.values():
             if part.name not in self.seen and hasattr(part, "geom") and self.in_view(part):
                 self.seen.add(part.name)
+                self.last_seen.pop(part.name, None)
+        for thing in self.world.things:
+            if thing.name not in self.seen:
+                continue
+            at = thing.position
+            before = self.last_seen.setdefault(thing.name, at)
+            moved = float(np.abs(at - before).max())
+            if moved > SAME_PLACE and (thing.is_held or self.shows(thing)):
+                self.last_seen[thing.name] = at
+            elif moved > NOT_THERE and self.point_in_view(before):
+                self.seen.discard(thing.name)
 
     def in_view(self, part: Part) -> bool:
         """Whether the middle of a part is in the picture with nothing in between."""
         return self.point_in_view(part.position, part.geom.id)
+
+    def shows(self, thing: Thing) -> bool:
+        """Whether anything of it is in the picture: its middle, or that of a face or an end."""
+        if self.in_view(thing):
+            return True
+        x, y, z = thing.half
+        half = (x, y, z) if z else (x, x, y or x)  # boxes; cylinders and balls
+        to_faces = [0.95 * size * axis for size, axis in zip(half, thing.rotation.T, strict=True)]
+        spots = [thing.position + side * way for side in (1, -1) for way in to_faces]
+        return any(self.point_in_view(spot, thing.geom.id) for spot in spots)
 
     def point_in_view(self, point: Point, geom: int | None = None) -> bool:
         eye = self.world.eye
@@ -124,17 +151,30 @@ class Player:
         )  # fmt: skip
         return hit < 0 or hit > distance - 0.05 or (geom is not None and met[0] == geom)
 
+    def turn_until(self, done: Callable[[], bool], pitch: float, tolerance: float = 0.1) -> Plan:
+        """Turn once round, the gaze at a pitch, or until something is so."""
+        for _ in range(round(2 * np.pi / TURN)):
+            if done():
+                return
+            yield self.tilt_step(pitch, tolerance) or f"look_{self.search_side}"
+
     def find(self, part: Part) -> Plan:
         """Turn until a part has been in view."""
-        turn = round(2 * np.pi / TURN)
-        for pitch in (0.0, -0.6, 0.5, 0.0):
-            for _ in range(turn):
-                if part.name in self.seen:
-                    return
-                yield (
-                    self.tilt_step(pitch, 0.3 if pitch == 0 else 0.1) or f"look_{self.search_side}"
-                )
+        for pitch, tolerance in ((0.0, 0.3), (-0.6, 0.1), (0.5, 0.1), (0.0, 0.3)):
+            yield from self.turn_until(lambda: part.name in self.seen, pitch, tolerance)
+            if part.name in self.seen:
+                return
         raise Stuck(f"never saw {part.name}")
+
+    def search(self, done: Callable[[], bool], pitch: float) -> Plan:
+        """Turn until something is so; where other things may hide it, go elsewhere and turn."""
+        for _ in range(6):
+            yield from self.turn_until(done, pitch)
+            if done():
+                return
+            spot = self.random.uniform(-2.0, 2.0, 2)
+            yield from self.walk_round(lambda: spot, stop=0.4)  # noqa: B023
+        raise Stuck("never saw it")
 
     # --- measuring --------------------------------------------------------------------------------
 
@@ -215,6 +255,34 @@ class Player:
             yield step
         raise Stuck("did not arrive")
 
+    floor: tuple[Extent, Extent] = (-9.0, 9.0), (-9.0, 9.0)  # x and y of where one may walk, m
+    clearances: tuple[float, ...] = ()  # from obstacles, m; the next where there is no way
+
+    def obstacles(self) -> list[np.ndarray]:
+        """What stands about, as far as it has been seen."""
+        return []
+
+    def walk_round(self, point: Callable[[], Point], stop: float = 0.3) -> Plan:
+        """Walk to a point, round what stands about."""
+        here, goal, obstacles = self.world.position, point(), self.obstacles()
+        ways = (way_round(here, goal, obstacles, gap, *self.floor) for gap in self.clearances)
+        for corner in next(filter(None, ways), [])[:-1]:
+            yield from self.walk_to(partial(np.asarray, corner), stop=0.2)
+        yield from self.walk_to(point, stop=stop)
+
+    def walk_through(self, door: Door) -> Plan:
+        """Go through a door to the east, straight enough not to catch on its frame."""
+        yield from self.tilt(0.0, tolerance=0.15)
+        yield from self.find(door)
+        x, y, _ = door.position
+        if abs(self.world.position[1] - y) > 0.4 * (x - self.world.position[0]):
+            yield from self.walk_round(lambda: (x - 1.0, y))
+        yield from self.walk_round(lambda: (x + 0.6, y))
+
+    def collect(self, apple: Apple) -> Plan:
+        yield from self.find(apple)
+        yield from self.walk_to(lambda: apple.position, stop=0.0)
+
     # --- hand -------------------------------------------------------------------------------------
 
     _letting_go = False
@@ -240,7 +308,7 @@ class Player:
         at: Callable[[], Point] | None = None,
     ) -> Plan:
         """Find a thing, go to it and take hold of it: `at` a point of it, or by its middle."""
-        spot = at or (lambda: thing.position)
+        spot = at or (lambda: self.last_seen[thing.name])
         for _ in range(tries):
             yield from self.find(thing)
             yield from self.walk_to(spot, stop=stand_off)
@@ -248,6 +316,8 @@ class Player:
             yield "grasp"
             if self.world.held is thing:
                 return
+            if not self.shows(thing):
+                self.seen.discard(thing.name)
             stand_off = max(0.75, stand_off - 0.12)
         raise Stuck(f"could not take hold of {thing.name}")
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from hard_eight.parts import Thing
+from hard_eight.parts import Part, Thing
 from hard_eight.tasks.push_blocks import RECESS_HALF, ROOM_X, ROOM_Y, free_order
 
-from .player import FINE_STRIDE, TURN, Plan, Player, Point, Stuck, wrap
-from .ways import way_round
+from .player import FINE_STRIDE, Plan, Player, Point, Stuck, wrap
 
 BEHIND = 0.85  # m from the block's middle, where a push begins
 ALIGNED = 0.05  # m
 
 
 class Expert(Player):
+    floor = (ROOM_X[0] + 0.4, 9.0), (ROOM_Y[0] + 0.4, ROOM_Y[1] - 0.4)
+    clearances = 0.76, 0.6
+
     def play(self) -> Plan:
         world = self.world
         block, frame, sensor = world["matching_block"], world["frame"], world["sensor"]
@@ -25,42 +27,31 @@ class Expert(Player):
             x, y = frame.at
             side = RECESS_HALF + 0.1
             corners = [(x + i * side, y + j * side, 0.0) for i in (-1, 1) for j in (-1, 1)]
-            yield from self.search("frame", lambda: corners)
-            yield from self.search(block.name, lambda: [np.add(block.position, (0.0, 0.0, 0.25))])
+            yield from self.search(lambda: self.sees(frame, corners), pitch=-0.2)
+            yield from self.search(lambda: self.sees(block, [_top(block)]), pitch=-0.2)
             yield from self.tilt(-0.4)
             yield from self.bring_home(block, np.array(frame.at))
         yield from self.tilt(0.0)
         x, y, _ = world["door"].position
         for point, stop in (((x - 1.0, y), 0.3), ((x + 0.7, y), 0.3)):
             yield from self.find(world["door"])
-            yield from self.walk_round(np.array(point), stop)
-        yield from self.find(world["apple"])
-        yield from self.walk_to(lambda: world["apple"].position, stop=0.0)
+            yield from self.walk_round(partial(np.array, point), stop)
+        yield from self.collect(world["apple"])
 
-    def search(self, name: str, points: Callable[[], Sequence[Point]]) -> Plan:
-        """Turn, and walk about where blocks are in the way, until a point of a part is in view."""
-        for _ in range(6):
-            for _ in range(round(2 * np.pi / TURN)):
-                if name in self.seen or any(self.point_in_view(point) for point in points()):
-                    self.seen.add(name)
-                    return
-                yield self.tilt_step(-0.2, 0.1) or f"look_{self.search_side}"
-            yield from self.walk_round(self.random.uniform(-2.0, 2.0, 2), stop=0.4)
-        raise Stuck(f"never saw {name}")
+    def sees(self, part: Part, points: Sequence[Point]) -> bool:
+        """Whether a part has been in view, or one of these points of it is."""
+        if part.name not in self.seen and any(self.point_in_view(point) for point in points):
+            self.seen.add(part.name)
+            self._look_around()  # so that it knows where
+        return part.name in self.seen
 
     def standing(self) -> list[Thing]:
         """The blocks seen so far that stand in the room."""
-        return [t for t in self.world.things if t.name in self.seen and t.position[2] > 0.1]
+        known = [thing for thing in self.world.things if thing.name in self.seen]
+        return [thing for thing in known if self.last_seen[thing.name][2] > 0.1]
 
-    def walk_round(self, goal: np.ndarray, stop: float = 0.12) -> Plan:
-        """Walk to a point, round the blocks."""
-        x, y = (ROOM_X[0] + 0.4, 9.0), (ROOM_Y[0] + 0.4, ROOM_Y[1] - 0.4)
-        blocks = [thing.position for thing in self.standing()]
-        here = self.world.position
-        way = way_round(here, goal, blocks, 0.76, x, y) or way_round(here, goal, blocks, 0.6, x, y)
-        for point in way or [goal]:
-            last = point is goal or np.allclose(point, goal)
-            yield from self.walk_to(partial(np.asarray, point), stop=stop if last else 0.2)
+    def obstacles(self) -> list[np.ndarray]:
+        return [self.last_seen[block.name] for block in self.standing()]
 
     def bring_home(self, block: Thing, recess: np.ndarray) -> Plan:
         """Push it along one axis until it is level with the recess, then along the other."""
@@ -73,7 +64,7 @@ class Expert(Player):
                 raise Stuck("it does not touch the sensor")
             here = block.position[:2]
             off = recess - here
-            others = [t.position for t in self.standing() if t is not block]
+            others = [self.last_seen[t.name] for t in self.standing() if t is not block]
             if min(abs(off)) <= ALIGNED:
                 axis = int(np.argmax(abs(off)))
             else:
@@ -88,7 +79,8 @@ class Expert(Player):
         left = np.array([-ahead[1], ahead[0]])
         home = abs(recess - block.position[:2])[1 - axis] <= ALIGNED
         line = recess @ left if home else block.position[:2] @ left
-        yield from self.walk_round(block.position[:2] - BEHIND * ahead)
+        behind = block.position[:2] - BEHIND * ahead
+        yield from self.walk_round(lambda: behind, stop=0.12)
         straight = float(np.arctan2(ahead[1], ahead[0]))
         yield from self.face(lambda: self.world.position[:2] + ahead, 0.04)
         for _ in range(4):  # square behind its middle, or it turns
@@ -115,3 +107,7 @@ class Expert(Player):
         """How far the nearest of a block's four like faces is turned from facing along a yaw."""
         face = block.rotation[:2, 0]
         return wrap(4 * (float(np.arctan2(face[1], face[0])) - yaw)) / 4
+
+
+def _top(block: Thing) -> np.ndarray:
+    return np.add(block.position, (0.0, 0.0, 0.25))

@@ -28,8 +28,7 @@ class Expert(Player):
         x, y, _ = door.position
         yield from self.walk_to(lambda: (x + 1.2, y), stop=0.3)
         yield from self.walk_to(lambda: (x - 0.6, y), stop=0.3)
-        yield from self.find(apple)
-        yield from self.walk_to(lambda: apple.position, stop=0.0)
+        yield from self.collect(apple)
 
     def _fetch(self, colour: tuple[float, float, float]) -> Plan:
         """Take hold of the block of that colour, wherever it was last seen."""
@@ -49,10 +48,9 @@ class Expert(Player):
         """Turn round once at the entrance, then further in, where other blocks hide nothing."""
         for further in (0.0, 2.5):
             yield from self._walk_near((MIDDLE_X, BLOCK_ROOM[1] + further))
-            for _ in range(46):
-                if self._seen_blocks(colour):
-                    return
-                yield f"look_{self.search_side}"
+            yield from self.turn_until(lambda: bool(self._seen_blocks(colour)), pitch=-0.2)
+            if self._seen_blocks(colour):
+                return
         raise Stuck("never saw a block of the sensor's colour")
 
     def _corners_left(self, to_blocks: bool) -> list[Spot]:

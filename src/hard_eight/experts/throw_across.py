@@ -1,5 +1,7 @@
 """Throw Across: throw one key, carry the other round, spend both on the doors, take the apple."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hard_eight.native import constants as c
@@ -20,7 +22,9 @@ class Expert(Player):
     def play(self) -> Plan:
         if not self.is_across():
             if not any(self.lies_across(key) for key in self.keys()):
-                yield from self.throw(self.nearest(self.keys()))
+                yield from self.look_for_keys(2)  # the run-up must not trip over the other
+                yield from self.throw(self.nearest(self.near_keys()))
+            yield from self.look_for_keys(1)
             yield from self.carry_round(self.nearest(self.near_keys()))
         yield from self.use_keys()
         door, apple = self.world["second_door"], self.world["apple"]
@@ -29,8 +33,7 @@ class Expert(Player):
         x, y, _ = door.position
         yield from self.walk_to(lambda: (x, y - 0.9), stop=0.25)
         yield from self.walk_to(lambda: (x, y + 0.5), stop=0.3)
-        yield from self.find(apple)
-        yield from self.walk_to(lambda: apple.position, stop=0.0)
+        yield from self.collect(apple)
 
     # --- what is where --------------------------------------------------------------------------
 
@@ -38,22 +41,21 @@ class Expert(Player):
         return bool(self.world.position[2] < c.BODY_BOTTOM - 0.3)
 
     def keys(self) -> list[Thing]:
-        """The keys that are neither spent nor lost in the void."""
+        """The keys that have been seen and are neither spent nor lost in the void."""
         keys = [self.world["first_key"], self.world["second_key"]]
-        return [key for key in keys if not key.is_destroyed and key.position[2] > -1.0]
+        known = [key for key in keys if key.name in self.last_seen]
+        return [k for k in known if not k.is_destroyed and self.last_seen[k.name][2] > -1.0]
 
     def near_keys(self) -> list[Thing]:
         return [key for key in self.keys() if not self.lies_across(key)]
 
     def lies_across(self, key: Thing) -> bool:
-        return bool(key.position[0] > 1.2)
+        return bool(self.last_seen[key.name][0] > 1.2)
 
     def nearest(self, keys: list[Thing]) -> Thing:
-        """The nearest of those seen, or else any; without one there is nothing left to win."""
         if not keys:
             raise Stuck("a key is lost")
-        known = [key for key in keys if key.name in self.seen] or keys
-        return min(known, key=lambda key: self.distance(key.position))
+        return min(keys, key=lambda key: self.distance(self.last_seen[key.name]))
 
     # --- the steps ------------------------------------------------------------------------------
 
@@ -98,20 +100,22 @@ class Expert(Player):
     def free_lane(self, thrown: Thing) -> float:
         """Where to run up: the nearest line over the leg that no other key lies on."""
         lanes = np.arange(THROW_FROM_Y[0], THROW_FROM_Y[1] + 0.01, 0.1)
-        others = [key.position[1] for key in self.near_keys() if key is not thrown]
+        others = [self.last_seen[key.name][1] for key in self.near_keys() if key is not thrown]
         free = [lane for lane in lanes if all(abs(lane - y) > 0.7 for y in others)]
         return float(min(free or lanes, key=lambda lane: abs(lane - self.world.position[1])))
 
     def take(self, key: Thing) -> Plan:
-        """Take hold of a key. It lies on the floor, so it is looked for with lowered eyes."""
-        if key.is_held:
-            return
+        if not key.is_held:
+            yield from self.look_down_until(lambda: key.name in self.seen)
+            yield from self.grasp(key, stand_off=1.3)
+
+    def look_for_keys(self, number: int) -> Plan:
+        yield from self.look_down_until(lambda: len(self.near_keys()) >= number)
+
+    def look_down_until(self, seen: Callable[[], bool]) -> Plan:
+        """Keys lie on the floor, so they are looked for with lowered eyes."""
         for pitch in (-0.5, -0.95):
-            for _ in range(48):
-                if key.name in self.seen:
-                    break
-                yield self.tilt_step(pitch, 0.12) or f"look_{self.search_side}"
-        yield from self.grasp(key, stand_off=1.3)
+            yield from self.turn_until(seen, pitch)
 
     def carry_round(self, key: Thing) -> Plan:
         yield from self.take(key)

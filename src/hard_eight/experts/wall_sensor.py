@@ -13,11 +13,5 @@ class Expert(Player):
             yield from self.find(sensor)
             yield from self.touch(lambda: sensor.position, lambda: sensor.is_on)
             yield from self.let_go()
-        yield from self.tilt(0.0)
-        yield from self.find(door)
-        x, y, _ = door.position
-        if abs(self.world.position[1] - y) > 0.4 * (x - self.world.position[0]):
-            yield from self.walk_to(lambda: (x - 1.0, y), stop=0.3)
-        yield from self.walk_to(lambda: (x + 0.6, y), stop=0.3)
-        yield from self.find(apple)
-        yield from self.walk_to(lambda: apple.position, stop=0.0)
+        yield from self.walk_through(door)
+        yield from self.collect(apple)

@@ -38,8 +38,7 @@ class Expert(Player):
                 raise Stuck("the stack fell")
             yield "noop"
         yield from self.walk_to(lambda: (x + 0.6, y), stop=0.3)
-        yield from self.find(apple)
-        yield from self.walk_to(lambda: apple.position, stop=0.0)
+        yield from self.collect(apple)
 
     # --- what stands where ------------------------------------------------------------------------
 

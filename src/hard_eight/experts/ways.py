@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 Spot = Sequence[float] | np.ndarray
+Extent = tuple[float, float]
 CORNERS = 8
 
 
@@ -24,8 +25,8 @@ def way_round(
     goal: Spot,
     obstacles: Sequence[Spot],
     clearance: float,
-    x: Sequence[float],
-    y: Sequence[float],
+    x: Extent,
+    y: Extent,
 ) -> list[np.ndarray] | None:
     """Points to walk to, the goal last, `clearance` metres from all obstacles; None: no way.
 
