@@ -7,7 +7,7 @@ TORCH := $(shell grep '^torch==' requirements.txt)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format bench docs clean
+.PHONY: help setup test lint format bench docs pictures clean
 
 help:
 	@echo "make setup    a virtual environment in .venv, with pinned versions"
@@ -15,7 +15,8 @@ help:
 	@echo "make lint     ruff and mypy, changing nothing"
 	@echo "make format   let ruff fix and format"
 	@echo "make bench    how fast the environments step on this machine"
-	@echo "make docs     redraw the pictures of the tasks in docs/tasks"
+	@echo "make docs     build the pages of docs/ into site/, links checked"
+	@echo "make pictures draw the pages of the tasks in docs/tasks anew"
 	@echo "make clean    remove .venv, caches and build products"
 
 setup: $(INSTALLED)
@@ -48,8 +49,12 @@ bench: $(INSTALLED)
 	$(BIN)/r2d3 bench env
 
 docs: $(INSTALLED)
+	$(PIP) install --quiet --constraint requirements.txt --requirement requirements-docs.txt
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pictures: $(INSTALLED)
 	$(BIN)/python -m hard_eight.pictures --out docs/tasks
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(wildcard src tests benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

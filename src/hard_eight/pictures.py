@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from .actions import ACTIONS, CONTROLS
 from .batch import FIELD_OF_VIEW
 from .map import draw_map
 from .native.step import draw_view
@@ -150,6 +151,50 @@ def write_page(task: Task, seed: int, out: Path) -> None:
     (out / f"{task.name}.md").write_text("\n".join(lines))
 
 
+def write_overview(tasks: list[Task], out: Path) -> None:
+    """The page that leads to the tasks' pages, and the table of actions."""
+    lines = [
+        "# The eight tasks",
+        "",
+        "Every episode begins somewhere else, looks different, and is rewarded only for what it "
+        "reaches: 10 for the large apple, which ends it; 1 for a small apple; -1 for a crossed "
+        "penalty strip. Lengths are frames, 30 a second; the figures are the paper's people.",
+        "",
+        "| | task | people: return | length |",
+        "| --- | --- | --- | --- |",
+    ]
+    for task in tasks:
+        picture = f"[![{task.name}]({task.name}_map.png){{ width=150 }}]({task.name}.md)"
+        lines.append(
+            f"| {picture} | [{task.name}]({task.name}.md)<br>{task.summary} "
+            f"| {task.human_return or ''} | {task.human_length or ''} |"
+        )
+    made = "Made by `python -m hard_eight.pictures --out docs/tasks`."
+    (out / "index.md").write_text("\n".join([*lines, "", made, ""]))
+
+    lines = [
+        "# The 46 actions",
+        "",
+        "Each is a setting of the original's nine continuous controls, held for two frames. "
+        "A fine action is a smaller value of the same control. What is not named is 0.",
+        "",
+        "| | action | keys | controls |",
+        "| --- | --- | --- | --- |",
+    ]
+    for action in ACTIONS:
+        controls = ", ".join(
+            f"{control.name} {value:g}"
+            for control, value in zip(CONTROLS, action.controls, strict=True)
+            if value
+        )
+        lines.append(f"| {action.number} | `{action.name}` | {action.key} | {controls} |")
+    lines += ["", "| control | from | to |", "| --- | --- | --- |"]
+    lines += [
+        f"| {control.name} | {control.minimum:g} | {control.maximum:g} |" for control in CONTROLS
+    ]
+    (out / "actions.md").write_text("\n".join([*lines, "", made, ""]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m hard_eight.pictures", description=__doc__)
     parser.add_argument("tasks", nargs="*", help="names of tasks; all, if none are given")
@@ -166,6 +211,8 @@ def main() -> None:
     for seed, task in enumerate(tasks, args.seed):
         write_page(task, seed, args.out)
         print(f"{args.out / task.name}.md")
+    if not args.tasks:
+        write_overview(tasks, args.out)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def free_order(start: Spot, recess: Spot, others: Sequence[Spot]) -> int | None:
         "positions of the blocks and of the recess",
         "sensor's required colour",
     ),
-    human=Human(9.1, 2.8, 683, 270),
+    human=Human(9.1, 2.9, 683, 270),
 )
 def push_blocks(world: World) -> None:
     draw, looks = world.draw.layout, world.draw.looks
