@@ -33,8 +33,9 @@ def load_demonstrations(
     if limit > total:
         raise UserError(f"--demo-limit {limit}: '{source}' holds {total} demonstrations")
     episodes = []
-    for raw in dataset.iterate_episodes(range(limit or total)):
-        episodes.append(_episode(raw, spec, actions, f"demonstration {raw.id} of '{source}'"))
+    for number in range(limit or total):
+        name = f"demonstration {number} of '{source}'"
+        episodes.append(_episode(read_raw(dataset, number, name), spec, actions, name))
     if not episodes:
         raise UserError(f"'{source}' holds no demonstration")
     return episodes
@@ -50,6 +51,16 @@ def _open(source: str) -> Any:
         return minari.load_dataset(source)
     except Exception as error:  # Minari raises many kinds; all mean that it cannot be read
         raise UserError(f"demonstrations '{source}' cannot be read: {error}") from None
+
+
+def read_raw(dataset: Any, number: int, name: str) -> Any:
+    """One episode as Minari gives it."""
+    try:
+        (raw,) = dataset.iterate_episodes([number])
+    except Exception as error:  # Arrow raises many kinds; all mean that it cannot be read
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{name} cannot be read: {reason}") from None
+    return raw
 
 
 def _episode(raw: Any, spec: ObservationSpec, actions: int, name: str) -> Episode:

@@ -230,11 +230,7 @@ def read_episode(dataset: Dataset, number: int) -> Any:
     from r2d3.spaces import observation_spec
 
     where = f"episode {number} of '{dataset.name}'"
-    try:
-        (raw,) = dataset.minari.iterate_episodes([number])
-    except Exception as error:  # Arrow raises many kinds; all mean that it cannot be read
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{where} cannot be read: {reason}") from None
+    raw = demos.read_raw(dataset.minari, number, where)
     spec = observation_spec(dataset.minari.observation_space)
     demos._episode(raw, spec, int(dataset.minari.action_space.n), where)
     return raw

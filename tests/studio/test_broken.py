@@ -8,6 +8,9 @@ import gymnasium
 import numpy as np
 import pytest
 
+from r2d3.demos import load_demonstrations
+from r2d3.errors import UserError
+from r2d3.spaces import observation_spec
 from studio import datasets
 from studio.recording import make_env
 
@@ -88,6 +91,14 @@ def test_stats_refuse_it_too(copy, tools, r2d3, damage, reason):
     status, out, error = r2d3("demos", "stats", copy)
     assert (status, out, error.count("\n")) == (2, "", 1)
     assert reason.format(name=NAME) in error
+
+
+@pytest.mark.parametrize("damage", [damage for damage, _ in BROKEN])
+def test_the_agent_learns_from_none_of_them(copy, tools, damage):
+    damage(copy, tools)
+    space = make_env("wall_sensor").observation_space
+    with pytest.raises(UserError, match=str(copy)):
+        load_demonstrations(str(copy), observation_spec(space), 46)
 
 
 def test_metadata_that_is_no_json_is_refused(copy, r2d3):
