@@ -79,7 +79,7 @@ PEOPLE = {
     "navigate_cubes": Person(0.52, 34.0, 0.3),
     "push_blocks": Person(0.86, 75.0, 0.5),
     "remember_sensor": Person(0.99, 91.0, 0.4),
-    "throw_across": Person(0.995, 31.0, 0.8, lateness=0.15),
+    "throw_across": Person(0.995, 28.0, 0.8, lateness=0.15),
     "wall_sensor": Person(0.98, 34.0, 0.8),
     "wall_sensor_stack": Person(0.995, 61.0, 0.8),
 }

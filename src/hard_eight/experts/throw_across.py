@@ -41,10 +41,12 @@ class Expert(Player):
         return bool(self.world.position[2] < c.BODY_BOTTOM - 0.3)
 
     def keys(self) -> list[Thing]:
-        """The keys that have been seen and are neither spent nor lost in the void."""
+        """The keys that have been seen and are not spent; without both there is no winning."""
         keys = [self.world["first_key"], self.world["second_key"]]
-        known = [key for key in keys if key.name in self.last_seen]
-        return [k for k in known if not k.is_destroyed and self.last_seen[k.name][2] > -1.0]
+        known = [key for key in keys if key.name in self.last_seen and not key.is_destroyed]
+        if any(self.last_seen[key.name][2] < -1.0 for key in known):
+            raise Stuck("a key is lost in the void")
+        return known
 
     def near_keys(self) -> list[Thing]:
         return [key for key in self.keys() if not self.lies_across(key)]
@@ -54,7 +56,7 @@ class Expert(Player):
 
     def nearest(self, keys: list[Thing]) -> Thing:
         if not keys:
-            raise Stuck("a key is lost")
+            raise Stuck("there is no key")
         return min(keys, key=lambda key: self.distance(self.last_seen[key.name]))
 
     # --- the steps ------------------------------------------------------------------------------
