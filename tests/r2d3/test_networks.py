@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -11,7 +13,15 @@ from agent_fakes import SPEC
 from r2d3.errors import UserError
 from r2d3.networks import AgentNetwork, Inputs, copy_weights
 from r2d3.spaces import observation_spec
-from r2d3.torsos import FRAMES_AT_A_TIME, ConvTorso, GridTorso, small_cnn_layers
+from r2d3.torsos import (
+    FRAMES_AT_A_TIME,
+    PIXEL_CENTRE,
+    PIXEL_SPREAD,
+    ConvTorso,
+    GridTorso,
+    resnet_layers,
+    small_cnn_layers,
+)
 
 
 def network(core: str = "lstm", head: str = "dueling", **more: object) -> AgentNetwork:
@@ -76,11 +86,14 @@ def test_dueling_values_average_to_the_state_value() -> None:
     torch.testing.assert_close(net.head(core).mean(-1, keepdim=True), value)
 
 
-def test_many_frames_in_portions_equal_all_at_once() -> None:
+@pytest.mark.parametrize("layers", [small_cnn_layers, resnet_layers])
+def test_frames_in_portions_and_centred_in_the_weights_equal_the_plain_way(layers: Any) -> None:
     torch.manual_seed(0)
-    torso = ConvTorso(small_cnn_layers(3), (36, 48, 3))
-    frames = torch.randint(0, 256, (FRAMES_AT_A_TIME * 2 + 5, 36, 48, 3), dtype=torch.uint8)
-    torch.testing.assert_close(torso(frames), torso._convolve(frames), atol=1e-5, rtol=1e-5)
+    torso = ConvTorso(layers(3), (36, 48, 3))
+    frames = torch.randint(0, 256, (FRAMES_AT_A_TIME + 5, 36, 48, 3), dtype=torch.uint8)
+    centred = (frames.permute(0, 3, 1, 2).float() - PIXEL_CENTRE) / PIXEL_SPREAD
+    plain = torso.layers(centred).permute(0, 2, 3, 1).flatten(1)
+    torch.testing.assert_close(torso(frames), plain, atol=1e-4 * float(plain.max()), rtol=1e-4)
 
 
 def test_grid_embedding_and_its_gradient_equal_plain_lookup() -> None:
