@@ -91,6 +91,17 @@ def test_the_table_goes_into_a_page_again_and_again(folder, tmp_path, r2d3):
     assert "old" not in text
 
 
+def test_a_page_may_hold_several_tables(folder, tmp_path, r2d3):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- demos stats -->\n<!-- end of demos stats -->\n<!-- b -->\n<!-- end of b -->"
+    )
+    assert r2d3("demos", "stats", folder, "--into", page, "--mark", "b")[0] == 0
+    assert page.read_text().split("<!-- b -->")[1].count("hand/made-v0") == 1
+    status, _, error = r2d3("demos", "stats", folder, "--into", page, "--mark", "c")
+    assert (status, error.count("\n")) == (2, 1)
+
+
 def test_list_names_what_there_is(folder, tmp_path, r2d3):
     _, out, _ = r2d3("demos", "list", tmp_path)
     name, episodes, steps, _, success = out.splitlines()[1].split()

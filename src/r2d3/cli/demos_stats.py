@@ -30,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--into",
         metavar="FILE",
-        help=f"also write the table into this Markdown page, between its '{MARK}' marks",
+        help="also write the table into this Markdown page, between its marks",
+    )
+    parser.add_argument(
+        "--mark",
+        default=MARK,
+        help=f"the marks are <!-- MARK --> and <!-- end of MARK --> (default: {MARK})",
     )
 
 
@@ -47,5 +52,5 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_table(stats.TITLES, lines)
     if args.into:
-        pages.fill(Path(args.into), MARK, pages.table(stats.TITLES, lines))
+        pages.fill(Path(args.into), args.mark, pages.table(stats.TITLES, lines))
     return 0
