@@ -63,14 +63,19 @@ def make_environment(env_id: str, args: dict[str, Any], render_mode: str | None 
 
 
 def make_environments(env_id: str, count: int, args: dict[str, Any]) -> VectorEnv:
-    """A native batched environment where there is one, else one after the other."""
+    """A native batched environment where there is a fitting one, else one after the other.
+
+    Resetting is ours (DISABLED): then each episode has a seed that is known and can be replayed.
+    Gymnasium's own batches (CartPole's, say) reset themselves, and take one seed for all.
+    """
     spec = find_environment(env_id)
     if spec.vector_entry_point is not None:
         try:
-            return gym.make_vec(spec, num_envs=count, **args)
-        except (TypeError, gym.error.Error) as error:
-            raise UserError(f"'{env_id}' does not take {args or 'no arguments'}: {error}") from None
-    # Resetting is ours (DISABLED): then each episode has a seed that is known and can be replayed.
+            return gym.make_vec(
+                spec, num_envs=count, autoreset_mode=AutoresetMode.DISABLED, **args
+            )
+        except (TypeError, gym.error.Error):
+            pass  # it knows no such mode; a wrong argument shows again below
     return SyncVectorEnv(
         [lambda: make_environment(env_id, args)] * count, autoreset_mode=AutoresetMode.DISABLED
     )

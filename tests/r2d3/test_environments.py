@@ -18,6 +18,7 @@ from r2d3.environments import (
     EpisodeStream,
     evaluation_seed,
     find_environment,
+    make_environments,
     training_seed,
 )
 from r2d3.errors import UserError
@@ -121,6 +122,20 @@ def test_with_autoreset_off_every_episode_has_its_own_seed() -> None:
         s.step(np.zeros(3, np.int64))
     assert s.envs.envs[0].unwrapped.seeds == [0, 1, 2, 3, 4]  # type: ignore[attr-defined]
     assert s.envs.envs[2].unwrapped.seeds == [2000, 2001]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "FrozenLake-v1", "HardEight/WallSensor-v0"])
+def test_an_episode_is_its_seeds_whatever_batch_the_environment_brings_itself(env_id: str) -> None:
+    """CartPole's own batch takes one seed for all and resets itself: it is passed over."""
+    args = {"height": 12, "width": 16} if env_id.startswith("HardEight") else {}
+    s = EpisodeStream(make_environments(env_id, 3, args), lambda i, e: 7)
+    s.reset()
+    assert s.mode == AutoresetMode.DISABLED
+    for array in s.observations.values():  # all three play episode 7
+        assert (array == array[:1]).all()
+    native = type(s.envs).__name__ == "HardEightVectorEnv"
+    assert native == env_id.startswith("HardEight")
+    s.close()
 
 
 def test_training_and_evaluation_seeds_never_meet() -> None:
