@@ -167,7 +167,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "replay_capacity": 20_000,
         "replay_gib": 4.0,
         "min_replay": 200,
-        "samples_per_insert": 20.0,
+        "samples_per_insert": 10.0,
         "actors": 32,
         "actor_update_period": 5,
     },
