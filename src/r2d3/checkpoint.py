@@ -46,7 +46,10 @@ class CheckpointStore:
 
     def __init__(self, folder: pathlib.Path, say: Callable[[str], None] = print):
         self.folder, self.say = folder, say
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{folder} cannot be made: {error}") from None
         for leftover in folder.glob(f"{_TEMPORARY}*"):  # of a run that was killed while writing
             shutil.rmtree(leftover)
         # Files of chunks in the newest checkpoint: name -> (ids in it, path, hash).

@@ -241,7 +241,10 @@ def check(config: Config) -> None:
     _demand(not (c.stored_state and c.core != "lstm"), "--stored-state needs --core lstm")
     largest = max(c.demo_ratio, c.demo_ratio_start, 1.0 if c.warmup_steps else 0.0)
     if largest > 0:
-        _demand(bool(c.demos), f"--agent {c.agent} with demo ratio {largest:g} needs --demos")
+        _demand(
+            bool(c.demos),
+            f"--agent {c.agent} with demo ratio {largest:g} needs --demos; r2d2 needs none",
+        )
     else:
         _demand(not c.demos, "--demos would never be used: --demo-ratio is 0")
         _demand(c.margin_weight == 0, "--margin-weight acts on demonstrations: --demo-ratio is 0")

@@ -48,7 +48,11 @@ def _open(source: str) -> Any:
         if pathlib.Path(source).is_dir():
             path = pathlib.Path(source)
             return minari.MinariDataset(path / "data" if (path / "data").is_dir() else path)
+        if source not in minari.list_local_datasets():
+            raise UserError(f"no dataset '{source}' here: see 'r2d3 demos list'")
         return minari.load_dataset(source)
+    except UserError:
+        raise
     except Exception as error:  # Minari raises many kinds; all mean that it cannot be read
         raise UserError(f"demonstrations '{source}' cannot be read: {error}") from None
 

@@ -51,7 +51,6 @@ class Run:
     def start(self) -> None:
         if (self.folder / "metrics.jsonl").exists():
             raise UserError(f"{self.folder} holds a run already: choose another --out, or --resume")
-        self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "config.json").write_text(self.config.to_json() + "\n")
         for name, reason in self.parts.spec.left_out:
             self.reporter.say(f"observation '{name}' is left out: {reason}")
