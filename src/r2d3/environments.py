@@ -71,9 +71,7 @@ def make_environments(env_id: str, count: int, args: dict[str, Any]) -> VectorEn
     spec = find_environment(env_id)
     if spec.vector_entry_point is not None:
         try:
-            return gym.make_vec(
-                spec, num_envs=count, autoreset_mode=AutoresetMode.DISABLED, **args
-            )
+            return gym.make_vec(spec, num_envs=count, autoreset_mode=AutoresetMode.DISABLED, **args)
         except (TypeError, gym.error.Error):
             pass  # it knows no such mode; a wrong argument shows again below
     return SyncVectorEnv(
