@@ -265,7 +265,7 @@ class Taker(Expert):
     def play(self):
         self.ball, self.plinth = self.world["ball"], self.world["plinth"]
         yield from self._look_for_fallen_ball()
-        yield from self._walk_round(lambda: self.ball.position, stop=1.1)
+        yield from self.walk_round(lambda: self.ball.position, stop=1.1)
         yield from self.grasp(self.ball)
         self.done = True
         yield "grasp"
@@ -292,7 +292,7 @@ class StickToSensor(Expert):
             yield from self.grasp(self.stick, stand_off=0.9)
         yield from self._hold_level()
         yield from self.find(sensor)
-        yield from self._walk_round(lambda: sensor.position, stop=2.0)
+        yield from self.walk_round(lambda: sensor.position, stop=2.0)
         with contextlib.suppress(Stuck):
             yield from self.touch(lambda: sensor.position, self.has_pressed)
         self.done = True
