@@ -21,6 +21,7 @@ FRAMES_AT_A_TIME = 64
 PIXEL_CENTRE, PIXEL_SPREAD = 104.0, 50.0
 SYMBOLS = 256  # a grid's numbers are bytes
 EMBEDDING = 8
+FULL_STRIDES_FROM = 60  # rows of a picture
 
 
 class Torso(nn.Module):
@@ -104,12 +105,14 @@ def resnet_layers(channels_in: int) -> nn.Sequential:
     return nn.Sequential(*layers, nn.ReLU(inplace=True))
 
 
-def small_cnn_layers(channels_in: int) -> nn.Sequential:
+def small_cnn_layers(channels_in: int, height: int) -> nn.Sequential:
     """Three strided convolutions: a tenth of the ResNet's time or less."""
+    # Small pictures take smaller strides, so that some places are left to tell apart.
+    (first, stride), second = ((8, 4), 4) if height >= FULL_STRIDES_FROM else ((6, 3), 3)
     return nn.Sequential(
-        nn.Conv2d(channels_in, 16, 8, stride=4),
+        nn.Conv2d(channels_in, 16, first, stride=stride),
         nn.ReLU(inplace=True),
-        nn.Conv2d(16, 32, 4, stride=2),
+        nn.Conv2d(16, 32, second, stride=2),
         nn.ReLU(inplace=True),
         nn.Conv2d(32, 32, 3),
         nn.ReLU(inplace=True),
@@ -219,9 +222,9 @@ def make_torso(field: ObservationField, torso: str, features: int) -> Torso:
         return GridTorso(field.shape)
     if torso == "resnet":
         return ConvTorso(resnet_layers(field.shape[2]), field.shape)
-    if min(field.shape[:2]) < 36:
+    if min(field.shape[:2]) < 30:
         raise UserError(
             f"observation '{field.name}' of {field.shape} is too small for torso '{torso}': "
             "use --torso resnet"
         )
-    return ConvTorso(small_cnn_layers(field.shape[2]), field.shape)
+    return ConvTorso(small_cnn_layers(field.shape[2], field.shape[0]), field.shape)

@@ -20,7 +20,7 @@ from r2d3.errors import UserError
 
 from . import datasets
 from .progress import progress
-from .recording import make_env, record, versions
+from .recording import FULL_SIZE, Size, make_env, record, versions
 from .workers import run_jobs
 
 # Training draws its seeds below 2**30 and evaluation counts on from there; environments that are
@@ -39,6 +39,12 @@ class Plan:
     form: str
     dataset_id: str
     versions: dict[str, str]
+    height: int
+    width: int
+
+    @property
+    def size(self) -> Size:
+        return Size(self.height, self.width)
 
 
 class _Job(NamedTuple):
@@ -47,14 +53,16 @@ class _Job(NamedTuple):
     number: int
 
 
-def default_id(task: str, skill: Skill) -> str:
-    """hardeight/wall-sensor/scripted-v0; with another skill, another name."""
+def default_id(task: str, skill: Skill, size: Size = FULL_SIZE) -> str:
+    """hardeight/wall-sensor/scripted-v0; with another skill or size, another name."""
     if skill == HUMAN:
         who = "scripted-human"
     elif skill == 1.0:
         who = "scripted"
     else:
         who = f"scripted-skill{round(1000 * float(skill)):04d}"
+    if size != FULL_SIZE:
+        who += f"-{size.width}x{size.height}"
     return f"hardeight/{task.replace('_', '-')}/{who}-v0"
 
 
@@ -65,9 +73,12 @@ def make_plan(
     first_seed: int = FIRST_SEED,
     form: str = "arrow",
     dataset_id: str | None = None,
+    size: Size = FULL_SIZE,
 ) -> Plan:
-    dataset_id = dataset_id or default_id(task, skill)
-    return Plan(task, episodes, skill, first_seed, form, dataset_id, versions())
+    dataset_id = dataset_id or default_id(task, skill, size)
+    return Plan(
+        task, episodes, skill, first_seed, form, dataset_id, versions(), size.height, size.width
+    )
 
 
 def make_datasets(
@@ -106,8 +117,8 @@ def make_datasets(
 
 def _make_episode(job: _Job) -> str:
     plan, data, number = job
-    episode = record(plan.task, plan.first_seed + number, plan.skill)
-    datasets.write_episode(data, number, episode, make_env(plan.task), plan.form)
+    episode = record(plan.task, plan.first_seed + number, plan.skill, size=plan.size)
+    datasets.write_episode(data, number, episode, make_env(plan.task, plan.size), plan.form)
     return plan.dataset_id
 
 
@@ -176,7 +187,7 @@ def _finish(plan: Plan, folder: Path) -> None:
         ),
         "requirements": [f"mujoco-core=={plan.versions['mujoco']}"],
     }
-    datasets.write_metadata(data, plan.dataset_id, make_env(plan.task), plan.form, extra)
+    datasets.write_metadata(data, plan.dataset_id, make_env(plan.task, plan.size), plan.form, extra)
     shutil.rmtree(folder, ignore_errors=True)
     growing.rename(folder)
     for note in ("plan.json", "lock"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -75,15 +75,32 @@ def versions() -> dict[str, str]:
     }
 
 
+class Size(NamedTuple):
+    """Of the pictures, in pixels."""
+
+    height: int = 72
+    width: int = 96
+
+
+FULL_SIZE = Size()
+
+
 @lru_cache(maxsize=1)
-def make_env(task: str) -> gymnasium.Env:
-    return gymnasium.make(find_task(task).gym_id, disable_env_checker=True)
+def make_env(task: str, size: Size = FULL_SIZE) -> gymnasium.Env:
+    gym_id = find_task(task).gym_id
+    return gymnasium.make(gym_id, disable_env_checker=True, **size._asdict())
 
 
-def record(task: str, seed: int, skill: Skill = 1.0, demonstrator: str | None = None) -> Recording:
+def record(
+    task: str,
+    seed: int,
+    skill: Skill = 1.0,
+    demonstrator: str | None = None,
+    size: Size = FULL_SIZE,
+) -> Recording:
     """Let a demonstrator play the episode with this seed until it ends or gives up."""
     task = find_task(task).name
-    env = make_env(task)
+    env = make_env(task, size)
     observation, info = env.reset(seed=seed)
     player = experts.make(task, seed=seed, skill=skill, demonstrator=demonstrator)
     player.reset(env)

@@ -86,11 +86,16 @@ def test_dueling_values_average_to_the_state_value() -> None:
     torch.testing.assert_close(net.head(core).mean(-1, keepdim=True), value)
 
 
-@pytest.mark.parametrize("layers", [small_cnn_layers, resnet_layers])
-def test_frames_in_portions_and_centred_in_the_weights_equal_the_plain_way(layers: Any) -> None:
+@pytest.mark.parametrize("height", [36, 72])
+@pytest.mark.parametrize(
+    "layers", [lambda height: small_cnn_layers(3, height), lambda _: resnet_layers(3)]
+)
+def test_frames_in_portions_and_centred_in_the_weights_equal_the_plain_way(
+    layers: Any, height: int
+) -> None:
     torch.manual_seed(0)
-    torso = ConvTorso(layers(3), (36, 48, 3))
-    frames = torch.randint(0, 256, (FRAMES_AT_A_TIME + 5, 36, 48, 3), dtype=torch.uint8)
+    torso = ConvTorso(layers(height), (height, 48, 3))
+    frames = torch.randint(0, 256, (FRAMES_AT_A_TIME + 5, height, 48, 3), dtype=torch.uint8)
     centred = (frames.permute(0, 3, 1, 2).float() - PIXEL_CENTRE) / PIXEL_SPREAD
     plain = torso.layers(centred).permute(0, 2, 3, 1).flatten(1)
     torch.testing.assert_close(torso(frames), plain, atol=1e-4 * float(plain.max()), rtol=1e-4)

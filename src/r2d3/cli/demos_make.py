@@ -23,6 +23,7 @@ examples:
   r2d3 demos make wall_sensor                    hardeight/wall-sensor/scripted-v0, 100 episodes
   r2d3 demos make all --episodes 100             all tasks
   r2d3 demos make all --skill human              fails as often as people: .../scripted-human-v0
+  r2d3 demos make wall_sensor --height 36 --width 48     small pictures: .../scripted-48x36-v0
   r2d3 demos make baseball --out my/baseball-v0  under another name in Minari's folder
   r2d3 demos make all --out ./demos              into a folder (MINARI_DATASETS_PATH=./demos)
 """
@@ -55,6 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=["arrow", "parquet"], default="arrow", help="(default: arrow)"
     )
+    for side, pixels in (("height", 72), ("width", 96)):
+        parser.add_argument(
+            f"--{side}",
+            type=int,
+            default=pixels,
+            metavar="N",
+            help=f"of the pictures, in pixels (default: {pixels})",
+        )
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: all cores)")
     parser.add_argument(
         "--anew", action="store_true", help="replace what is there, whole or half made"
@@ -118,12 +127,15 @@ def _plans(args: argparse.Namespace, dataset_id: str | None) -> "list[Plan]":
     from hard_eight.env import LARGEST_SEED
     from hard_eight.task import all_tasks, find_task
     from studio.making import FIRST_SEED, make_plan
+    from studio.recording import Size, make_env
 
     first = FIRST_SEED if args.seed is None else args.seed
     if not 0 <= first <= LARGEST_SEED - args.episodes:
         raise UserError(f"--seed is {first}; it must be from 0 to 2**62, all episodes included")
+    size = Size(args.height, args.width)
     tasks = all_tasks() if args.task == "all" else [find_task(args.task)]
+    make_env(tasks[0].name, size)  # refuses a size that cannot be, before anything is written
     return [
-        make_plan(task.name, args.episodes, args.skill, first, args.format, dataset_id)
+        make_plan(task.name, args.episodes, args.skill, first, args.format, dataset_id, size)
         for task in tasks
     ]

@@ -288,7 +288,7 @@ class StickToSensor(Expert):
         self.stick, self.plinth = self.world["stick"], self.world["plinth"]
         sensor = self.world["sensor"]
         if self.world.held is not self.stick:
-            yield from self._seek(self.stick)
+            yield from self.find(self.stick)
             yield from self.grasp(self.stick, stand_off=0.9)
         yield from self._hold_level()
         yield from self.find(sensor)

@@ -101,6 +101,7 @@ class CarriesOnly(Expert):
 
     def play(self):
         if not self.is_across():
+            yield from self.look_for_keys(1)
             yield from self.carry_round(self.nearest(self.near_keys()))
         yield from self.use_keys()
 
