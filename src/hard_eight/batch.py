@@ -12,6 +12,7 @@ import numpy as np
 
 from .actions import CONTROLS
 from .errors import HardEightError
+from .floats import StandardFloats
 from .native import constants as c
 from .native.jit import compilation_announced
 from .native.step import step_batch
@@ -114,10 +115,11 @@ class Batch:
     def _run_slice(
         self, first: int, last: int, pictures: np.ndarray, proprioception: np.ndarray
     ) -> None:
-        step_batch(
-            self.rows, first, last, self.moving, self.controls, self.repeats, FIELD_OF_VIEW,
-            TEXTURES, self._max_geoms, pictures, proprioception, self.rewards, self.terminated,
-        )  # fmt: skip
+        with StandardFloats():
+            step_batch(
+                self.rows, first, last, self.moving, self.controls, self.repeats, FIELD_OF_VIEW,
+                TEXTURES, self._max_geoms, pictures, proprioception, self.rewards, self.terminated,
+            )  # fmt: skip
 
     def truncated(self, slot: int) -> bool:
         """Whether a slot's episode has run out of time without ending by itself."""

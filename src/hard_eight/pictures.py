@@ -18,6 +18,7 @@ import numpy as np
 
 from .actions import ACTIONS, CONTROLS
 from .batch import FIELD_OF_VIEW
+from .floats import StandardFloats
 from .map import draw_map
 from .native.step import draw_view
 from .task import Task, all_tasks, find_task
@@ -34,7 +35,8 @@ TRAIL_RGB = (40, 110, 235)
 def first_person(world: World, *, height: int, width: int) -> np.ndarray:
     """What the avatar sees, at any size."""
     picture = np.empty((height, width, 3), np.uint8)
-    draw_view(world.row, FIELD_OF_VIEW, TEXTURES, picture)
+    with StandardFloats():
+        draw_view(world.row, FIELD_OF_VIEW, TEXTURES, picture)
     return picture
 
 

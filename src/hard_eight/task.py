@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .errors import HardEightError
+from .floats import StandardFloats
 from .world import World
 
 
@@ -58,9 +59,10 @@ class Task:
 
     def build(self, seed: int) -> World:
         """The world of the episode with this seed."""
-        world = World(seed)
-        self.layout(world)
-        return world.finish()
+        with StandardFloats():
+            world = World(seed)
+            self.layout(world)
+            return world.finish()
 
 
 _TASKS: dict[str, Task] = {}

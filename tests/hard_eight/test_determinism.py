@@ -48,10 +48,10 @@ print(json.dumps({task: play(task, seed, actions) for task, actions in plays.ite
 """
 
 
-def play_in_a_process(plays, **environment):
+def play_in_a_process(plays, seed=SEED, before="", **environment):
     child = subprocess.run(
-        [sys.executable, "-c", PLAY],
-        input=json.dumps([SEED, plays]),
+        [sys.executable, "-c", before + PLAY],
+        input=json.dumps([seed, plays]),
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
@@ -66,10 +66,10 @@ def random_actions(decisions):
     return draw.choice([0, 0, 0, 8, 10, *range(46)], size=decisions).tolist()
 
 
-def experts_actions(task):
+def experts_actions(task, seed=SEED):
     """A whole episode: things are held, carried and pressed on others, doors open."""
     env = HardEightEnv(task, height=8, width=8)
-    env.reset(seed=SEED)
+    env.reset(seed=seed)
     player = experts.make(task, seed=0)
     player.reset(env)
     actions, over = [], False
@@ -98,6 +98,14 @@ def test_a_machine_without_avx2_and_fma_plays_the_same(tmp_path):
     assert there[0] == here[0], "pictures differ"
     assert there[1] == here[1], "proprioception, rewards or physics differ"
     assert here[2], "the expert was to succeed"
+
+
+def test_a_process_that_flushes_small_numbers_to_zero_plays_the_same():
+    """As whoever trains on a CPU does: resting things keep velocities of 1e-310 m/s."""
+    seed = 2**31  # an episode in which that would show
+    plays = {"baseball": experts_actions("baseball", seed)}
+    flushing = "import torch; torch.set_flush_denormal(True)\n"
+    assert play_in_a_process(plays, seed, flushing) == play_in_a_process(plays, seed)
 
 
 @pytest.mark.parametrize("task", all_tasks(), ids=lambda task: task.name)
