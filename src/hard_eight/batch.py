@@ -92,7 +92,7 @@ class Batch:
         size, height, width = self.size, self.options.height, self.options.width
         pictures = np.empty((size, height, width, 3), np.uint8)
         proprioception = np.empty((size, c.PROPRIOCEPTION_COLUMNS), np.float32)
-        if not step_batch.signatures:
+        if not step_batch.overloads:
             with compilation_announced():
                 self._run_slice(0, 0, pictures, proprioception)
         if self._pool is not None and self._process != os.getpid():
