@@ -238,8 +238,11 @@ def _final_observation(infos: dict[str, Any], i: int) -> Any:
 
 def success_of(infos: dict[str, Any], i: int) -> bool | None:
     """What the environment itself says, if it says anything."""
-    success = infos.get("success")
-    return None if success is None else bool(np.asarray(success)[i])
+    success, said = infos.get("success"), infos.get("_success")
+    # Gymnasium fills in False for an environment that is silent while others speak.
+    if success is None or (said is not None and not said[i]):
+        return None
+    return bool(np.asarray(success)[i])
 
 
 def milestones_of(infos: dict[str, Any], i: int) -> dict[str, bool]:

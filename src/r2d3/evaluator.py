@@ -62,7 +62,8 @@ class Evaluator:
             "success": float(np.mean([p.success for p in played])),
         }
         for name in played[0].milestones:
-            result[f"milestone/{name}"] = float(np.mean([p.milestones[name] for p in played]))
+            reached = [p.milestones.get(name, False) for p in played]
+            result[f"milestone/{name}"] = float(np.mean(reached))
         return result
 
     def _stream(self, episodes: int) -> EpisodeStream:

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from agent_fakes import CorridorEnv, DiaryEnv, replay
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -19,6 +20,7 @@ from r2d3.environments import (
     evaluation_seed,
     find_environment,
     make_environments,
+    success_of,
     training_seed,
 )
 from r2d3.errors import UserError
@@ -203,6 +205,58 @@ def test_nan_from_an_environment_is_counted_and_not_learned_from() -> None:
     assert np.isfinite(batch.reward).all()
     assert np.isfinite(batch.prev_reward).all()
     assert torch_finite(a)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nan_in_an_episodes_first_observation_spoils_that_episode_not_the_one_before(
+    mode: AutoresetMode,
+) -> None:
+    s = stream(mode, count=1, length=5)
+    a, store, _ = actor(s, settings(actors=1))
+    bad_env = s.envs.envs[0].unwrapped  # type: ignore[attr-defined]
+    for _ in range(40):
+        bad_env.first_observation = np.nan if bad_env.episode == 2 else None
+        a.step()
+    assert a.bad_steps == 1
+    batch = store.new_batch(400)
+    store.read(store.draw(400), batch, np.arange(400))
+    learned_from = set(batch.observations["observation"][:, :-1, 0][batch.mask > 0].tolist())
+    assert {1.0, 2.0, 4.0} <= learned_from
+    assert 3.0 not in learned_from
+    assert torch_finite(a)
+
+
+@pytest.mark.parametrize("too_large", [float("inf"), 1e300])
+def test_a_reward_beyond_float32_is_as_bad_as_nan(too_large: float) -> None:
+    s = stream(AutoresetMode.DISABLED, count=1, length=5)
+    a, store, _ = actor(s, settings(actors=1, clip_rewards=False))
+    bad_env = s.envs.envs[0].unwrapped  # type: ignore[attr-defined]
+    bad_env.nan = too_large
+    for step in range(40):
+        bad_env.nan_at = 0 if step == 12 else None
+        a.step()
+    assert a.bad_steps == 1
+    assert np.isfinite(store.tree.total)
+
+
+def test_an_observation_beyond_all_measure_spoils_its_episode_alone() -> None:
+    """It is finite, but what the network makes of it is not: a NaN in a state would stay."""
+    s = stream(AutoresetMode.DISABLED, count=2, length=5)
+    a, store, _ = actor(s, settings(actors=2))
+    bad_env = s.envs.envs[1].unwrapped  # type: ignore[attr-defined]
+    torso = a.policy.network.torsos["observation"]
+    torso.forward = lambda x: torch.where(x > 1e38, torch.nan, x)
+    for _ in range(40):
+        bad_env.first_observation = 3e38 if bad_env.episode == 2 else None
+        a.step()
+    assert a.bad_steps == 1
+    assert torch_finite(a)
+    assert np.isfinite(store.tree.total)
+
+
+def test_an_environment_that_does_not_speak_of_success_is_not_taken_to_have_failed() -> None:
+    infos = {"success": np.array([True, False]), "_success": np.array([True, False])}
+    assert [success_of(infos, i) for i in (0, 1)] == [True, None]
 
 
 def torch_finite(a: Actor) -> bool:
