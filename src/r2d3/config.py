@@ -125,7 +125,12 @@ class Config:
 
     @staticmethod
     def from_json(text: str) -> Config:
-        values = json.loads(text)
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UserError(f"config.json cannot be read: {error}") from None
+        if not isinstance(values, dict):
+            raise UserError("config.json holds no settings")
         known = {f.name for f in dataclasses.fields(Config)}
         strangers = sorted(set(values) - known)
         if strangers:

@@ -163,6 +163,16 @@ def test_kinds_of_observations() -> None:
     assert values.shape == (2, 3, 3)
 
 
+@pytest.mark.parametrize("name", ["keys", "a.b", "training", "forward", "ordinary"])
+def test_an_observation_may_have_any_name(name: str) -> None:
+    spec = observation_spec(gym.spaces.Dict({name: gym.spaces.Box(-1.0, 1.0, (2,))}))
+    net = AgentNetwork(
+        spec, 3, torso="mlp", core="lstm", head="dueling", features=4, hidden=4, layer_norm=True
+    )
+    some = Inputs({name: torch.zeros(1, 2, 2)}, torch.zeros(1, 2).long(), torch.zeros(1, 2))
+    assert net.unroll(some, net.initial_state(1))[0].shape == (1, 2, 3)
+
+
 def test_a_category_counts_from_zero_inside() -> None:
     spec = observation_spec(gym.spaces.Discrete(4, start=1))
     assert spec.extract(np.array([1, 4]))["observation"].tolist() == [0, 3]

@@ -135,6 +135,20 @@ def test_train_evaluate_and_resume(
         command(train, "--resume", "--out", out, "--hidden", "9")
 
 
+def test_a_resumed_run_is_checked_too(tmp_path: pathlib.Path) -> None:
+    c = make_config(env="TestDiary-v0", agent="r2d2")
+    (tmp_path / "config.json").write_text(c.to_json())
+    with pytest.raises(UserError, match="--threads"):
+        command(train, "--resume", "--out", str(tmp_path), "--threads", "7")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3"])
+def test_a_config_that_cannot_be_read_is_a_users_mistake(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(UserError, match=r"config\.json"):
+        command(evaluate, str(tmp_path))
+
+
 def test_a_run_without_an_end_is_refused() -> None:
     with pytest.raises(UserError, match="how long"):
         command(train, "TestDiary-v0", "--agent", "r2d2")

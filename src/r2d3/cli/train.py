@@ -7,7 +7,7 @@ import dataclasses
 import pathlib
 import typing
 
-from r2d3.config import AGENTS, PRESET_HELP, PRESETS, Config, flag, make_config
+from r2d3.config import AGENTS, PRESET_HELP, PRESETS, Config, check, flag, make_config
 from r2d3.errors import UserError
 
 if typing.TYPE_CHECKING:
@@ -159,7 +159,9 @@ def _resumed_config(said: dict[str, typing.Any]) -> Config:
             f"{flag(refused[0])} cannot change when a run is resumed; only "
             + ", ".join(flag(name) for name in sorted(_RESUMABLE))
         )
-    return dataclasses.replace(config, **{name: said[name] for name in changed})
+    config = dataclasses.replace(config, **{name: said[name] for name in changed})
+    check(config)
+    return config
 
 
 def _reader(hint: type) -> typing.Callable[[str], typing.Any]:
