@@ -58,8 +58,13 @@ def make_environment(env_id: str, args: dict[str, Any], render_mode: str | None 
     spec = find_environment(env_id)
     try:
         return gym.make(spec, render_mode=render_mode, disable_env_checker=True, **args)
-    except (TypeError, gym.error.Error) as error:
-        raise UserError(f"'{env_id}' does not take {args or 'no arguments'}: {error}") from None
+    except Exception as error:
+        # Environments raise what they like when they are given arguments they cannot take.
+        if not (args or isinstance(error, (TypeError, gym.error.Error))):
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        made = f"made with {args}" if args else "made"
+        raise UserError(f"'{env_id}' cannot be {made}: {reason}") from None
 
 
 def make_environments(env_id: str, count: int, args: dict[str, Any]) -> VectorEnv:
@@ -113,6 +118,7 @@ class EpisodeStream:
         self.count = envs.num_envs
         self.spec: ObservationSpec = observation_spec(envs.single_observation_space)
         self.actions = number_of_actions(envs.single_action_space)
+        self.first_action = int(self.envs.single_action_space.start)
         mode = envs.metadata.get("autoreset_mode")
         if mode is None:
             raise UserError(f"{envs} does not say in its metadata how it resets (autoreset_mode)")
@@ -130,7 +136,8 @@ class EpisodeStream:
         self.observations = self.spec.extract(observation)
 
     def step(self, actions: np.ndarray) -> Step:
-        observation, reward, terminated, truncated, infos = self.envs.step(actions)
+        moves = actions + self.first_action if self.first_action else actions
+        observation, reward, terminated, truncated, infos = self.envs.step(moves)
         # Copies: some environments hand out the arrays they go on writing into.
         terminated, truncated = np.array(terminated, bool), np.array(truncated, bool)
         observations = self.spec.extract(observation)

@@ -282,6 +282,34 @@ def test_unknown_environments_are_a_users_mistake() -> None:
         find_environment("NoSuchThing-v0")
 
 
+def test_a_wrong_argument_of_an_environment_is_a_users_mistake() -> None:
+    """Whatever it raises: FrozenLake says KeyError."""
+    with pytest.raises(UserError, match=r"FrozenLake-v1.*9x9"):
+        make_environments("FrozenLake-v1", 1, {"map_name": "9x9"})
+
+
+def test_actions_may_start_anywhere() -> None:
+    taken: list[int] = []
+
+    class Late(DiaryEnv):
+        def __init__(self) -> None:
+            super().__init__(5)
+            self.action_space = gym.spaces.Discrete(3, start=7)
+
+        def step(self, action: int) -> Any:
+            taken.append(int(action))
+            return super().step(action - 7)
+
+    s = EpisodeStream(SyncVectorEnv([Late], autoreset_mode=AutoresetMode.DISABLED), lambda i, e: e)
+    a, store, _ = actor(s, settings(actors=1, epsilon_power=1.0, epsilon_base=1.0))
+    for _ in range(40):
+        a.step()
+    assert set(taken) == {7, 8, 9}
+    batch = store.new_batch(200)
+    store.read(store.draw(200), batch, np.arange(200))
+    assert set(batch.action[batch.mask > 0].tolist()) == {0, 1, 2}
+
+
 def test_continuous_actions_are_refused() -> None:
     envs = gym.make_vec("Pendulum-v1", num_envs=1, vectorization_mode="sync")
     with pytest.raises(UserError, match="Discrete"):
