@@ -118,7 +118,8 @@ class EpisodeStream:
         self.count = envs.num_envs
         self.spec: ObservationSpec = observation_spec(envs.single_observation_space)
         self.actions = number_of_actions(envs.single_action_space)
-        self.first_action = int(self.envs.single_action_space.start)
+        assert isinstance(envs.single_action_space, gym.spaces.Discrete)  # as was just seen
+        self.first_action = int(envs.single_action_space.start)
         mode = envs.metadata.get("autoreset_mode")
         if mode is None:
             raise UserError(f"{envs} does not say in its metadata how it resets (autoreset_mode)")
