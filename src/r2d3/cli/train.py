@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         if page is not None:
             page.close(interrupted=True)
-        reporter.say(f"interrupted; go on with: r2d3 train --resume --out {config.out}")
+        reporter.say(_after_an_interrupt(config.out))
         return 130
     finally:
         reporter.close()
@@ -125,6 +125,12 @@ def run(args: argparse.Namespace) -> int:
         page.close()
     reporter.say(f"run folder: {config.out}")
     return 0
+
+
+def _after_an_interrupt(out: str) -> str:
+    if any((pathlib.Path(out) / "checkpoints").glob("[0-9]*")):
+        return f"interrupted; go on with: r2d3 train --resume --out {out}"
+    return "interrupted before the first checkpoint: start again, with another --out"
 
 
 def _page_keeper(config: Config, say: typing.Callable[[str], None]) -> PageKeeper | None:
