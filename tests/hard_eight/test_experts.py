@@ -59,7 +59,7 @@ class Watcher:
             return
         if isinstance(value, bool):
             if value != self.lit[part.name]:
-                self.dishonest.add(f"{part.name} had come on unseen")
+                self.dishonest.add(f"{part.name} had changed unseen")
         elif part.name not in self.drawn:
             self.dishonest.add(f"{part.name} had not been seen")
         elif value.ndim == 1 and np.linalg.norm(value - self.drawn[part.name]) > UNNOTICED:
@@ -104,7 +104,7 @@ def same_on_every_seed(task):
     return {name for name, at in places.items() if len(at) == 6 and len(set(at)) == 1}
 
 
-def watch(task, player, seed, watchers):
+def watch(task, player, seed, watchers, meddle=lambda world: None):
     """Play an episode; what the player knew without having seen it, and whether it won."""
     known = same_on_every_seed(task)
     env = gymnasium.make(find_task(task).gym_id, disable_env_checker=True)
@@ -118,6 +118,7 @@ def watch(task, player, seed, watchers):
         action = player.act(env)
         watcher.reading = False
         *_, terminated, truncated, info = env.step(action)
+        meddle(env.unwrapped.world)
         ended = terminated or truncated
         watcher.look()
     watchers.clear()
@@ -175,7 +176,7 @@ class Hearer(push_blocks.Expert):
         ("wall_sensor", Clairvoyant, 3, "key had not been seen"),
         ("baseball", Tracker, 3, "ball had moved unseen"),
         ("baseball", Feeler, 801, "ball had moved unseen"),
-        ("push_blocks", Hearer, 3, "sensor had come on unseen"),
+        ("push_blocks", Hearer, 3, "sensor had changed unseen"),
     ],
 )
 def test_who_knows_what_nobody_has_seen_is_found_out(task, cheat, seed, what, watchers):
@@ -194,6 +195,25 @@ def test_a_demonstrator_begins_each_episode_anew():
             env.step(player.act(env))
         columns.add(player.column)
     assert len(columns) > 1
+
+
+def test_that_the_stack_has_fallen_is_known_by_the_door_alone(watchers):
+    fallen = []
+
+    def topple(world):
+        """Take the upper key away behind the back of who stands before the door."""
+        near = np.abs(world.position - world["door"].position)[:2].max() < 1.5
+        if near and world["sensor"].is_on and not fallen:
+            keys = world["first_key"], world["second_key"]
+            fallen.append(max(keys, key=lambda key: key.position[2]))
+            at = world.model.jnt_qposadr[fallen[0].joint.id]
+            world.data.qpos[at : at + 3] = 0.0, 0.0, 0.25
+
+    player = experts.make("wall_sensor_stack", seed=3)
+    dishonest, won = watch("wall_sensor_stack", player, 3, watchers, topple)
+    assert fallen
+    assert dishonest == set()
+    assert won
 
 
 class Turner(Player):
