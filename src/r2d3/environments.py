@@ -39,7 +39,17 @@ def environment_args(config_env_args: str, max_episode_steps: int = 0) -> dict[s
 
 
 def find_environment(env_id: str) -> gym.envs.registration.EnvSpec:
-    """The registered environment, its package imported where needed."""
+    """The registered environment, its package imported where needed.
+
+    `module:Id-v0` imports the module that registers it, as Gymnasium's own `make` does.
+    """
+    module, colon, registered = env_id.partition(":")
+    if colon:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UserError(f"'{env_id}' names a module that cannot be imported: {error}") from None
+        env_id = registered
     name = env_id.split("/")[0].split("-")[0]
     if env_id not in gym.registry and name in _PACKAGES:
         try:
@@ -50,8 +60,6 @@ def find_environment(env_id: str) -> gym.envs.registration.EnvSpec:
         return gym.spec(env_id)
     except gym.error.Error as error:
         raise UserError(f"no environment '{env_id}': {error}") from None
-    except ModuleNotFoundError as error:
-        raise UserError(f"'{env_id}' names a package that is not installed: {error}") from None
 
 
 def make_environment(env_id: str, args: dict[str, Any], render_mode: str | None = None) -> gym.Env:

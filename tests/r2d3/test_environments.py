@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pathlib
 from typing import Any
 
 import gymnasium as gym
@@ -280,6 +281,19 @@ def test_nan_again_and_again_stops_the_run_with_a_clear_message() -> None:
 def test_unknown_environments_are_a_users_mistake() -> None:
     with pytest.raises(UserError, match="NoSuchThing"):
         find_environment("NoSuchThing-v0")
+
+
+def test_an_environment_of_ones_own_module(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/own-environment.md says: module:Id-v0."""
+    (tmp_path / "my_envs.py").write_text(
+        "import gymnasium\ngymnasium.register('Mine-v0', entry_point='agent_fakes:DiaryEnv')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert make_environments("my_envs:Mine-v0", 2, {}).num_envs == 2
+    with pytest.raises(UserError, match="no_such_module"):
+        find_environment("no_such_module:Mine-v0")
 
 
 def test_a_wrong_argument_of_an_environment_is_a_users_mistake() -> None:
