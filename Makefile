@@ -50,7 +50,8 @@ DEMO_FROM := $(if $(filter-out r2d2,$(AGENT)),--demos $(DEMO_DATA)/hardeight/wal
 
 demo: $(INSTALLED)
 	@echo "1 of 2: 100 demonstrations of Wall Sensor, about 20 s."
-	@$(BIN)/r2d3 demos make wall_sensor --episodes 100 $(DEMO_SIZE) --out $(DEMO_DATA)
+	@$(BIN)/r2d3 demos make wall_sensor --episodes 100 $(DEMO_SIZE) --out $(DEMO_DATA) || { \
+	  echo "To begin anew: rm -r $(DEMO_DATA) $(DEMO)" >&2; exit 1; }
 	@echo "2 of 2: $(AGENT) learns from pixels for $(DEMO_MINUTES) minutes. Ctrl-C stops; 'make demo' goes on."
 	@echo "Look at $(DEMO)/report.html meanwhile: it is renewed as the run goes on."
 	@if [ -d $(DEMO)/checkpoints ] && [ -n "$$(ls $(DEMO)/checkpoints)" ]; then \
