@@ -34,7 +34,14 @@ Share = tuple[int, int]
 class Options:
     """What may be chosen about an environment; bad choices are refused here, by name."""
 
-    def __init__(self, height: int, width: int, action_repeat: int, time_limit: float) -> None:
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        action_repeat: int,
+        time_limit: float,
+        max_episode_steps: int | None = None,
+    ) -> None:
         self.height = whole_number("height", height, SMALLEST_SIDE, LARGEST_SIDE)
         self.width = whole_number("width", width, SMALLEST_SIDE, LARGEST_SIDE)
         self.action_repeat = whole_number("action_repeat", action_repeat, 1, MOST_REPEATS)
@@ -43,10 +50,17 @@ class Options:
                 f"time_limit is {time_limit!r}; it must be a number of seconds from 0.1 to 86400"
             )
         self.time_limit = float(time_limit)
+        self.max_decisions = max_episode_steps
+        if max_episode_steps is not None:
+            self.max_decisions = whole_number("max_episode_steps", max_episode_steps, 1, 10**9)
 
     @property
     def frame_limit(self) -> int:
-        return max(1, round(self.time_limit * c.FRAMES_PER_SECOND))
+        """Frames after which an episode is cut off, by the clock or by the count of decisions."""
+        by_time = max(1, round(self.time_limit * c.FRAMES_PER_SECOND))
+        if self.max_decisions is None:
+            return by_time
+        return min(by_time, self.max_decisions * self.action_repeat)
 
 
 def _is_number(value: object) -> bool:

@@ -30,6 +30,7 @@ MOST_ENVS, MOST_THREADS = 4096, 256
 class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np.ndarray]):
     """A batch of one task's environments.
 
+    `max_episode_steps` cuts episodes off after so many decisions, as it does in `gymnasium.make`.
     `infos` holds arrays over the batch: `success`, `milestones` (a dictionary of arrays) and, where
     an episode began, `seed`. Arrays are fresh at each call.
     """
@@ -43,6 +44,7 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
         width: int = 96,
         action_repeat: int = 2,
         time_limit: float = 120.0,
+        max_episode_steps: int | None = None,
         threads: int = 1,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
@@ -64,7 +66,7 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
                 f"autoreset_mode is {autoreset_mode!r}; it must be one of {allowed}"
             ) from error
         self.task = find_task(task)
-        self.options = Options(height, width, action_repeat, time_limit)
+        self.options = Options(height, width, action_repeat, time_limit, max_episode_steps)
         self.num_envs = num_envs
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.single_action_space = spaces.Discrete(len(ACTIONS))

@@ -54,6 +54,17 @@ def test_a_batch_plays_what_single_environments_play(task):
             assert_same_info(infos, i, info)
 
 
+def test_episodes_are_cut_off_after_as_many_decisions_as_gymnasium_make_would():
+    limit = {**SIZE, "action_repeat": 3, "max_episode_steps": 5}
+    env = gymnasium.make("HardEight/WallSensor-v0", **limit)
+    envs = gymnasium.make_vec("HardEight/WallSensor-v0", 2, **limit)
+    env.reset(seed=1)
+    envs.reset(seed=1)
+    for k in range(1, 6):
+        assert env.step(0)[3] == (k == 5)
+        assert envs.step(np.zeros(2, int))[3].tolist() == [k == 5] * 2
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_next_step_autoreset_spends_a_step_on_the_new_episode(threads):
     envs = HardEightVectorEnv(ONE_TASK, 3, threads=threads, autoreset_mode="NextStep", **SHORT)
