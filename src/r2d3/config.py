@@ -138,7 +138,7 @@ class Config:
         '{"num_cpus": 1}', "what Ray shall reserve for each acting process, as JSON"
     )
     learner_resources: str = _setting(
-        '{"num_cpus": 1}', "the same for the learner; names of your own pick nodes: {\"gpu_node\": 1}"
+        '{"num_cpus": 1}', 'the same for the learner; names of your own pick nodes: {"gpu_node": 1}'
     )
     replay_resources: str = _setting('{"num_cpus": 0}', "the same for each replay shard")
     evaluator_resources: str = _setting('{"num_cpus": 0}', "the same for the evaluator")

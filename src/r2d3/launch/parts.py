@@ -88,7 +88,9 @@ def first_network(config: Config, spec: ObservationSpec, actions: int) -> AgentN
     return make_network(config, spec, actions)
 
 
-def training_stream(config: Config, seed_of: Callable[[int, int], int], count: int) -> EpisodeStream:
+def training_stream(
+    config: Config, seed_of: Callable[[int, int], int], count: int
+) -> EpisodeStream:
     args = environment_args(config.env_args, config.max_episode_steps)
     return EpisodeStream(make_environments(config.env, count, args), seed_of)
 

@@ -71,8 +71,7 @@ class Heard:
     note: Note
     at: float
     decisions: int = 0
-    starts: int = 0
-    incarnation: str = ""
+    incarnations: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
 
@@ -123,15 +122,15 @@ class ReplayShard:
 
     def report(self, worker: int, incarnation: str, note: Note) -> Reply:
         """A sign of life, and a question: may I go on, are there new weights?"""
-        if incarnation not in self.intake.replaced:
-            self._hear(worker, incarnation, note)
+        self._hear(worker, incarnation, note)
         return self._reply()
 
     def _hear(self, worker: int, incarnation: str, note: Note) -> None:
         heard = self.heard.setdefault(worker, Heard(note, 0.0))
-        if heard.incarnation != incarnation:
-            heard.starts += 1
-            heard.incarnation = incarnation
+        if incarnation not in heard.incarnations:
+            heard.incarnations.append(incarnation)
+        elif incarnation != heard.incarnations[-1]:
+            return  # a late word from one that has been replaced
         if note.failed:
             heard.failures.append(note.failed)
         heard.note, heard.at = note, time.monotonic()
@@ -207,7 +206,7 @@ class ReplayShard:
         if self.saving is not None and self.saving.is_alive():
             self.trouble = f"the save of step {self.saved_step} was still going on at step {step}"
             return
-        self.saving = threading.Thread(target=self._write, args=(step, self._state_dict()))
+        self.saving = threading.Thread(target=self._write, args=(step, self._state_dict(step)))
         self.saving.start()
 
     def wait_until_saved(self, step: int) -> int:
@@ -224,8 +223,9 @@ class ReplayShard:
         else:
             self.saved_step, self.trouble = step, ""
 
-    def _state_dict(self) -> dict[str, Any]:
+    def _state_dict(self, step: int) -> dict[str, Any]:
         return {
+            "step": step,
             "replay": self.replay.state_dict(),
             "intake": self.intake.state_dict(),
             "decisions": self.decisions,
@@ -238,7 +238,7 @@ class ReplayShard:
         self.intake.load_state_dict(saved["intake"])
         self.decisions, self.bad_steps = saved["decisions"], saved["bad_steps"]
         self.accept_until = saved["accept_until"]
-        self.saved_step = max(self.store.steps())
+        self.saved_step = saved["step"]
 
 
 def shard_folder(config: Config, number: int) -> pathlib.Path:

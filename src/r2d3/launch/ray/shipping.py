@@ -107,6 +107,9 @@ class ShippingSink:
         self.sequences += 1
         return -1  # the key is the replay's to give
 
+    def episode_ended(self, summary: EpisodeSummary) -> None:
+        self.episodes.append(summary)
+
     def due(self) -> bool:
         waiting = bool(self.operations or self.episodes)
         late = time.monotonic() - self.since > SHIP_SECONDS
