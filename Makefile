@@ -34,7 +34,7 @@ $(INSTALLED): pyproject.toml requirements.txt
 	@touch $@
 
 test: $(INSTALLED)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 
@@ -9,6 +10,10 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # for agent_fakes
 
 import agent_fakes
+
+# Ray reads these when it is imported, whichever test does that first.
+os.environ["RAY_AUTH_MODE"] = "token"
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 torch.set_num_threads(1)
 

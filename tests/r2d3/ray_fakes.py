@@ -1,4 +1,4 @@
-"""An environment for processes of their own: imported by name, its every step tells where it is from.
+"""An environment for processes of their own: its every step tells where it is from.
 
 `gym.make("ray_fakes:TestStamp-v0")` imports this module, which registers it.
 """

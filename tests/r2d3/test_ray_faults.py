@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from r2d3.config import Config, make_config
+from r2d3.config import Config, flag, make_config
 from r2d3.metrics import read_metrics
 from r2d3.terminal import Reporter
 
@@ -38,7 +38,10 @@ def settings(folder: pathlib.Path, **more: Any) -> Config:
         "batch_size": 8, "actors": 4, "min_replay": 40, "samples_per_insert": 4.0,
         "learner_steps": 10**9, "log_every": 20, "evaluate_every": 0, "evaluation_episodes": 2,
         "final_episodes": 2, "replay_capacity": 4000, "tensorboard": False, "target_period": 20,
-        "replay_shards": 2, "actor_processes": 2, "hang_seconds": HANG_SECONDS, "report": False,
+        "replay_shards": 2, "actor_processes": 2,
+        "actor_resources": '{"away": 1}', "replay_resources": '{"away": 1}',
+        "learner_resources": '{"head": 1}', "evaluator_resources": '{"head": 1}',
+        "hang_seconds": HANG_SECONDS, "report": False,
         "checkpoint_steps": 20, "checkpoint_minutes": 0.0,
     }  # fmt: skip
     return make_config(**{**small, **more})
@@ -95,7 +98,7 @@ class Going:
         self.thread.join(30.0)
         assert not self.thread.is_alive()
 
-    def wait(self, what: str, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    def wait(self, what: str, condition: Callable[[], Any], seconds: float = 120.0) -> Any:
         """Polls; says what was waited for in vain, and what the run said meanwhile."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -167,7 +170,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     token.touch(mode=0o600)
     token.write_text("0123456789abcdef" * 4)
     said = {
-        "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(token),
         "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
     }
@@ -183,10 +185,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
              "health_check_failure_threshold": 4, "health_check_timeout_ms": 2000}  # fmt: skip
     made = Cluster(
         initialize_head=True,
-        head_node_args={"num_cpus": 1, "resources": {"head": 1}, "_system_config": quick},
+        head_node_args={"num_cpus": 0, "resources": {"head": 10}, "_system_config": quick},
     )
     for _ in range(2):
-        made.add_node(num_cpus=2, resources={"away": 10})
+        made.add_node(num_cpus=0, resources={"away": 10})
     ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
     yield made
     ray.shutdown()
@@ -200,7 +202,7 @@ def going(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Go
     folder = tmp_path_factory.mktemp("going")
     args = json.dumps({"hang": str(folder / "hang")})
     run = Going(settings(folder / "run", env_args=args))
-    run.wait("the first steps", lambda: run.counter("learner_steps") > 30, 120.0)
+    run.wait("the first steps", lambda: run.counter("learner_steps") > 30)
     yield run
     run.stop()
     assert isinstance(run.ended, Enough)
@@ -299,13 +301,13 @@ def test_a_lost_node_s_processes_come_back_elsewhere(cluster: Any, going: Going)
     there = [w for w, heard in going.actors().items() if heard.note.node == node.node_id]
     before = {worker: going.actors()[worker].incarnations[-1] for worker in there}
     cluster.remove_node(node, allow_graceful=False)
-    cluster.add_node(num_cpus=2, resources={"away": 10})
+    cluster.add_node(num_cpus=0, resources={"away": 10})
 
     def back() -> bool:
         heard = going.actors()
         return all(w in heard and heard[w].incarnations[-1] != before[w] for w in there)
 
-    going.wait("actors on other nodes", back, 90.0)
+    going.wait("actors on other nodes", back)
     assert all(going.actors()[w].note.node != node.node_id for w in there)
     going.learns()
     going.nothing_came_twice()
@@ -314,8 +316,8 @@ def test_a_lost_node_s_processes_come_back_elsewhere(cluster: Any, going: Going)
 def test_a_killed_driver_s_run_is_resumed(cluster: Any, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "run"
     config = settings(folder, address=cluster.address, replay_shards=1, actor_processes=1)
-    said = [f"--{name.replace('_', '-')}={value}" for name, value in vars(config).items()
-            if not isinstance(value, bool) and name not in ("env", "preset") and value != ""]  # fmt: skip
+    values = {name: value for name, value in vars(config).items() if not isinstance(value, bool)}
+    said = [f"{flag(name)}={v}" for name, v in values.items() if name != "env" and v != ""]
     command = [sys.executable, "-m", "r2d3.cli.main", "train"]
     driver = subprocess.Popen(
         [*command, config.env, *said, "--no-report", "--no-tensorboard"],

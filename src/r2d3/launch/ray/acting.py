@@ -1,4 +1,4 @@
-"""An acting process: an `Actor` with a share of the environments, and its line to a replay shard."""
+"""An acting process: an `Actor` with some of the environments, and its line to a replay shard."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The learner's process: the training loop, with batches from the prefetcher.
 
-It begins from the newest checkpoint if there is one. So when it is killed, Ray's starting it anew is
-all that is needed; the actors go on meanwhile, as far as the rate limiter had allowed.
+It begins from the newest checkpoint if there is one. So when it is killed, Ray's starting it anew
+is all that is needed; the actors go on meanwhile, as far as the rate limiter had allowed.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class RayLoop(TrainingLoop):
         if self.replay is not None:
             steps = self.parts.learner.steps
             answers = [shard.handle.wait_until_saved.remote(steps) for shard in self.replay.shards]
-            saved, late = ray.wait(answers, num_returns=len(answers), timeout=SAVE_SECONDS)
+            _, late = ray.wait(answers, num_returns=len(answers), timeout=SAVE_SECONDS)
             if late:
                 self.reporter.say(f"{len(late)} replay shards have not saved themselves in time")
         return super()._final_evaluation()

@@ -8,7 +8,7 @@ from typing import Any
 
 import ray
 
-from r2d3.config import Config
+from r2d3.config import ROLES, Config
 from r2d3.launch.ray.acting import ActingProcess
 from r2d3.launch.ray.evaluating import EvaluatingProcess
 from r2d3.launch.ray.learning import EVALUATOR, LearningProcess
@@ -25,6 +25,7 @@ def options(config: Config, role: str) -> dict[str, Any]:
     own = {name: amount for name, amount in wanted.items() if name in _OWN}
     named = {name: amount for name, amount in wanted.items() if name not in _OWN}
     return {
+        "num_cpus": 0,  # said, or Ray would ask for a whole one to start with
         **own,
         "resources": named,
         "max_restarts": -1,
@@ -48,6 +49,21 @@ def number_of_actors(config: Config, cpus: float) -> int:
     each = demand(config, "actor", "num_cpus")
     fitting = int((cpus - others) // each) if each else int(cpus - others)
     return min(max(fitting, 1), config.actors)
+
+
+def homeless(config: Config) -> list[str]:
+    """Roles that no node of the cluster could take even if it were empty, in words."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    ray_names = {"num_cpus": "CPU", "num_gpus": "GPU"}
+    found = []
+    for role in ROLES:
+        wanted = json.loads(getattr(config, f"{role}_resources"))
+        wanted = {ray_names.get(name, name): amount for name, amount in wanted.items()}
+        if not any(
+            all(node.get(name, 0) >= amount for name, amount in wanted.items()) for node in nodes
+        ):
+            found.append(f"no node has what --{role}-resources asks for: {json.dumps(wanted)}")
+    return found
 
 
 class Roles:

@@ -1,7 +1,7 @@
 """The driver: starts or joins Ray, places the roles, watches over them, and shows what they say.
 
-The driver trains nothing and holds nothing that a run needs: killed, it takes the processes with it,
-and `--resume` places them anew from what is in the run folder.
+The driver trains nothing and holds nothing that a run needs: killed, it takes the processes with
+it, and `--resume` places them anew from what is in the run folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError
+from ray.exceptions import RayActorError
 
 from r2d3.checkpoint import CheckpointStore
 from r2d3.config import Config
@@ -22,9 +22,9 @@ from r2d3.environments import environment_args, make_environment
 from r2d3.errors import UserError
 from r2d3.launch.loop import claim_folder
 from r2d3.launch.ray.learning import Status
-from r2d3.launch.ray.placement import Roles, demand
+from r2d3.launch.ray.placement import Roles, demand, homeless
 from r2d3.launch.ray.shard import Health
-from r2d3.launch.ray.watch import ActorWatch, shard_events
+from r2d3.launch.ray.watch import START_SECONDS, ActorWatch, shard_events
 from r2d3.spaces import number_of_actions, observation_spec
 from r2d3.terminal import Reporter
 
@@ -46,6 +46,7 @@ class RayRun:
         self.healths: dict[int, Health] = {}
         self.asked: dict[str, tuple[Any, float]] = {}  # who was asked: the answer, since when
         self.troubles: list[str] = []
+        self.told: list[str] = []
         self.status: Status | None = None
         self.learner_starts = 0
         self.fruitless = 0
@@ -125,7 +126,7 @@ class RayRun:
         silent = time.monotonic() - since
         if silent > 2.0:
             self.troubles.append(f"{name} has not answered for {silent:.0f} s")
-        if silent > self.config.hang_seconds:
+        if silent > self.config.hang_seconds + START_SECONDS:
             self.reporter.say(f"{name} was silent for {silent:.0f} s: started anew")
             del self.asked[name]
             ray.kill(handle, no_restart=False)
@@ -169,20 +170,21 @@ class RayRun:
             ray.kill(roles.actors[worker], no_restart=False)
         heard = {worker for health in self.healths.values() for worker in health.actors}
         unheard = len(roles.actors) - len(heard)
-        if unheard and self.status is not None:
-            wanted = demand(self.config, "actor", "num_cpus")
-            free = ray.available_resources().get("CPU", 0.0)
-            self.troubles.append(
-                f"{unheard} acting processes are not heard of yet (each reserves {wanted:g} CPUs, "
-                f"{free:g} are free)"
-            )
+        if unheard:
+            self.troubles.append(f"{unheard} acting processes are not heard of yet")
 
     def _show(self) -> None:
-        state = self.status.progress if self.status is not None else None
-        if state is None or time.monotonic() - self.shown < self.reporter.seconds:
+        if time.monotonic() - self.shown < self.reporter.seconds:
             return
         self.shown = time.monotonic()
-        self.reporter.progress({**state, "troubles": self.troubles})
+        if self.troubles:
+            self.troubles += homeless(self.config)
+        if self.status is not None and self.status.progress is not None:
+            self.reporter.progress({**self.status.progress, "troubles": self.troubles})
+        elif self.troubles != self.told:  # there is nothing to show progress of yet
+            self.told = self.troubles
+            for trouble in self.troubles:
+                self.reporter.say(f"waiting: {trouble}")
 
 
 def _may_return(error: RayActorError) -> bool:

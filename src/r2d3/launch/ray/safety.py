@@ -7,6 +7,7 @@ is started here listens on 127.0.0.1 alone, with a token that only its owner can
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import os
 import pathlib
 import secrets
@@ -90,7 +91,7 @@ def machine_addresses() -> list[str]:
     table = pathlib.Path("/proc/net/fib_trie")
     if table.exists():
         lines = table.read_text().splitlines()
-        for line, after in zip(lines, lines[1:], strict=False):
+        for line, after in itertools.pairwise(lines):
             if after.strip() == "/32 host LOCAL":
                 addresses.append(line.split("--")[1].strip())
     table = pathlib.Path("/proc/net/if_inet6")

@@ -12,6 +12,7 @@ from r2d3.errors import UserError
 from r2d3.launch.ray.shard import Health, Heard
 
 NOTICED_SECONDS = 6.0  # three signs of life missed, or a step that takes as long: worth a word
+START_SECONDS = 60.0  # in which a process that is being started may be silent
 SLOW_SHARE = 0.25  # of the middle actor's speed
 SPEED_SECONDS = 10.0  # over which speeds are measured
 MOST_FAILURES = 5  # in a row, of one process
@@ -32,7 +33,7 @@ class _Actor:
     failures: int = 0
     in_a_row: int = 0
     failed_at: int = -1  # decisions at the last failure
-    killed_at: float | None = None
+    killed: bool = False  # and not heard of since
     measured_at: float = 0.0
     decisions: int = 0
     held_s: float = 0.0
@@ -68,11 +69,11 @@ class ActorWatch:
         self._count_starts(worker, actor, heard, findings)
         note = heard.note
         in_step = note.in_step_s + age if note.in_step_s else 0.0
-        recently = actor.killed_at is not None and now - actor.killed_at < self.hang_seconds
-        if max(age, in_step) > self.hang_seconds and not recently:
-            actor.killed_at = now
+        silent = age > self.hang_seconds + START_SECONDS
+        if (silent or in_step > self.hang_seconds) and not actor.killed:
+            actor.killed = True
             findings.hung_actors.append(worker)
-            what = "silent" if age > self.hang_seconds else "in one step of its environments"
+            what = "silent" if silent else "in one step of its environments"
             findings.events.append(
                 f"actor {worker} was {what} for {max(age, in_step):.0f} s: started anew"
             )
@@ -92,7 +93,7 @@ class ActorWatch:
     def _count_starts(self, worker: int, actor: _Actor, heard: Heard, findings: Findings) -> None:
         starts, failures = len(heard.incarnations), len(heard.failures)
         if starts > actor.starts:
-            actor.held_s = 0.0
+            actor.held_s, actor.killed = 0.0, False
             findings.events.append(f"actor {worker} was started anew, with fresh episodes")
         if failures > actor.failures:
             reason = heard.failures[-1]
