@@ -232,3 +232,11 @@ def test_continuous_actions_are_refused() -> None:
     envs = gym.make_vec("Pendulum-v1", num_envs=1, vectorization_mode="sync")
     with pytest.raises(UserError, match="Discrete"):
         EpisodeStream(envs, lambda i, e: 0)
+
+
+def test_an_environment_of_a_module_is_found_by_its_name() -> None:
+    env = make_environment("ray_fakes:TestStamp-v0", {"pause": 0.0})
+    observation, _ = env.reset(seed=0)
+    assert observation.shape == (2,)
+    with pytest.raises(UserError, match="not installed"):
+        make_environment("nowhere_at_all:TestStamp-v0", {})

@@ -162,42 +162,6 @@ def _identities(shard: Any) -> list[tuple[float, float]]:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Three nodes on this machine, with a token, as a user would have them."""
-    pytest.importorskip("ray")
-    folder = tmp_path_factory.mktemp("ray")
-    token = folder / "token"
-    token.touch(mode=0o600)
-    token.write_text("0123456789abcdef" * 4)
-    said = {
-        "RAY_AUTH_TOKEN_PATH": str(token),
-        "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
-    }
-    before = {name: os.environ.get(name) for name in said}
-    os.environ.update(said)
-    from r2d3.launch.ray.safety import prepare_environment
-
-    prepare_environment(settings(folder, address="auto"))
-    import ray
-    from ray.cluster_utils import Cluster
-
-    quick = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500,
-             "health_check_failure_threshold": 4, "health_check_timeout_ms": 2000}  # fmt: skip
-    made = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 0, "resources": {"head": 10}, "_system_config": quick},
-    )
-    for _ in range(2):
-        made.add_node(num_cpus=0, resources={"away": 10})
-    ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
-    yield made
-    ray.shutdown()
-    made.shutdown()
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
-
-
-@pytest.fixture(scope="module")
 def going(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
     folder = tmp_path_factory.mktemp("going")
     args = json.dumps({"hang": str(folder / "hang")})
@@ -206,6 +170,40 @@ def going(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Go
     yield run
     run.stop()
     assert isinstance(run.ended, Enough)
+
+
+def test_a_killed_driver_s_run_is_resumed(cluster: Any, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "run"
+    config = settings(folder, address=cluster.address, replay_shards=1, actor_processes=1)
+    values = {name: value for name, value in vars(config).items() if not isinstance(value, bool)}
+    said = [f"{flag(name)}={v}" for name, v in values.items() if name != "env" and v != ""]
+    command = [sys.executable, "-m", "r2d3.cli.main", "train"]
+    log = tmp_path / "log"
+    with log.open("w") as file:
+        driver = subprocess.Popen(
+            [*command, config.env, *said, "--no-report", "--no-tensorboard"],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        until = time.monotonic() + 120.0
+        while not (read_metrics(folder) if folder.exists() else []):
+            assert driver.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.2)
+    finally:
+        driver.kill()  # SIGKILL
+        driver.wait()
+    last = max(int(p.name) for p in (folder / "checkpoints").iterdir() if p.name.isdigit())
+    resumed = [*command, "--resume", "--out", str(folder), "--learner-steps", str(last + 60)]
+    done = subprocess.run(resumed, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"resumed at learner step {last}" in done.stdout
+    rows = read_metrics(folder)
+    assert rows[-1]["kind"] == "final"
+    assert rows[-1]["learner_steps"] == last + 60
+    steps = [row["learner_steps"] for row in rows if row["kind"] == "train"]
+    assert steps == sorted(set(steps))
 
 
 def test_a_killed_actor_is_respawned_and_nothing_comes_twice(going: Going) -> None:
@@ -311,34 +309,3 @@ def test_a_lost_node_s_processes_come_back_elsewhere(cluster: Any, going: Going)
     assert all(going.actors()[w].note.node != node.node_id for w in there)
     going.learns()
     going.nothing_came_twice()
-
-
-def test_a_killed_driver_s_run_is_resumed(cluster: Any, tmp_path: pathlib.Path) -> None:
-    folder = tmp_path / "run"
-    config = settings(folder, address=cluster.address, replay_shards=1, actor_processes=1)
-    values = {name: value for name, value in vars(config).items() if not isinstance(value, bool)}
-    said = [f"{flag(name)}={v}" for name, v in values.items() if name != "env" and v != ""]
-    command = [sys.executable, "-m", "r2d3.cli.main", "train"]
-    driver = subprocess.Popen(
-        [*command, config.env, *said, "--no-report", "--no-tensorboard"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    try:
-        until = time.monotonic() + 120.0
-        while not (read_metrics(folder) if folder.exists() else []):
-            assert driver.poll() is None, driver.communicate()[0]
-            assert time.monotonic() < until
-            time.sleep(0.2)
-    finally:
-        driver.kill()  # SIGKILL
-        driver.wait()
-    last = max(int(p.name) for p in (folder / "checkpoints").iterdir() if p.name.isdigit())
-    resumed = [*command, "--resume", "--out", str(folder), "--learner-steps", str(last + 60)]
-    done = subprocess.run(resumed, capture_output=True, text=True, timeout=150, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"resumed at learner step {last}" in done.stdout
-    rows = read_metrics(folder)
-    assert rows[-1]["kind"] == "final"
-    assert rows[-1]["learner_steps"] == last + 60
-    steps = [row["learner_steps"] for row in rows if row["kind"] == "train"]
-    assert steps == sorted(set(steps))
