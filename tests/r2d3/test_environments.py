@@ -18,6 +18,7 @@ from r2d3.environments import (
     EpisodeStream,
     evaluation_seed,
     find_environment,
+    make_environment,
     make_environments,
     training_seed,
 )
