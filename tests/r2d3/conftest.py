@@ -47,6 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "RAY_AUTH_TOKEN_PATH": str(token),
         "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]),
         "RAY_automatic_object_spilling_enabled": "0",
+        "RAY_worker_niceness": "0",
     }
     before = {name: os.environ.get(name) for name in said}
     os.environ.update(said)

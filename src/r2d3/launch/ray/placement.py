@@ -73,7 +73,14 @@ class Roles:
     store of one node, and with that node all restarts would be lost.
     """
 
-    def __init__(self, config: Config, spec: ObservationSpec, actions: int, cpus: float):
+    def __init__(
+        self,
+        config: Config,
+        spec: ObservationSpec,
+        actions: int,
+        cpus: float,
+        acting: type = ActingProcess,
+    ):
         def start(role: str, name: str, process: type, *arguments: Any) -> Any:
             made = ray.remote(process).options(name=name, **options(config, role))
             return made.remote(config, *arguments)
@@ -90,7 +97,7 @@ class Roles:
         self.evaluator = start("evaluator", EVALUATOR, EvaluatingProcess, spec, actions)
         self.learner = start("learner", "learner", LearningProcess, spec, actions, names)
         self.actors = [
-            start("actor", f"actor-{n}", ActingProcess, n, workers, names[n % shards])
+            start("actor", f"actor-{n}", acting, n, workers, names[n % shards])
             for n in range(workers)
         ]
 

@@ -21,6 +21,7 @@ from r2d3.config import Config
 from r2d3.environments import environment_args, make_environment
 from r2d3.errors import UserError
 from r2d3.launch.loop import claim_folder
+from r2d3.launch.ray.acting import ActingProcess
 from r2d3.launch.ray.learning import Status
 from r2d3.launch.ray.placement import Roles, demand, homeless
 from r2d3.launch.ray.shard import Health
@@ -52,6 +53,7 @@ class RayRun:
         self.fruitless = 0
         self.steps_at_start = -1
         self.shown = float("-inf")
+        self.acting_process: type = ActingProcess
         env = make_environment(config.env, environment_args(config.env_args))
         self.spec = observation_spec(env.observation_space)
         self.actions = number_of_actions(env.action_space)
@@ -73,7 +75,7 @@ class RayRun:
             cpus = ray.cluster_resources().get("CPU", 0.0)
             # Other machines must find the folder by the same path.
             config = Config(**{**vars(self.config), "out": str(self.folder)})
-            self.roles = Roles(config, self.spec, self.actions, cpus)
+            self.roles = Roles(config, self.spec, self.actions, cpus, self.acting_process)
             self.reporter.say(
                 f"Ray at {ray.get_runtime_context().gcs_address}: learner, evaluator, "
                 f"{len(self.roles.shards)} replay shards, {len(self.roles.actors)} acting processes"

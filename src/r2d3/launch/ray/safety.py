@@ -26,7 +26,8 @@ def prepare_environment(config: Config) -> None:
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     # Ray's pickled objects stay in memory: a full object store makes the sender wait instead.
     os.environ.setdefault("RAY_automatic_object_spilling_enabled", "0")
-    os.environ.setdefault("RAY_DEDUP_LOGS", "0")
+    # Ray runs its processes at niceness 15: beside anything else they would all but stand still.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     if not config.address:
         check_listening(config.listen, config.listen_publicly)
         if ipaddress.ip_address(config.listen).is_loopback:
