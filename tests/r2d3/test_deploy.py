@@ -1,4 +1,4 @@
-"""The example configurations: what `ray up` and Kubernetes would read, checked without a cluster."""
+"""The example configurations: what `ray up` and Kubernetes would read, checked without them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+SCHEMA = "ray-schema.json"
 DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
 
 
@@ -26,15 +27,18 @@ def kubernetes() -> list[dict[str, Any]]:
 
 def test_ssh_hosts_is_what_ray_up_takes(ssh_hosts: dict[str, Any]) -> None:
     pytest.importorskip("ray")
+    import jsonschema
+    import ray.autoscaler
     from ray.autoscaler._private.util import prepare_config, validate_config
 
-    validate_config(ssh_hosts)
+    schema = json.loads((pathlib.Path(ray.autoscaler.__file__).parent / SCHEMA).read_text())
+    jsonschema.validate(ssh_hosts, schema)
+    # What `ray up` does before it opens the first connection.
     prepared = prepare_config(copy.deepcopy(ssh_hosts))
     validate_config(prepared)
     assert prepared["max_workers"] == len(ssh_hosts["provider"]["worker_ips"])
-    spoilt = {**ssh_hosts, "provider": {"worker_ips": []}}
-    with pytest.raises(Exception, match="type"):
-        validate_config(spoilt)
+    with pytest.raises(jsonschema.ValidationError, match="'type' is a required property"):
+        jsonschema.validate({**ssh_hosts, "provider": {"worker_ips": []}}, schema)
 
 
 def test_ssh_hosts_start_with_a_token_and_without_a_dashboard(ssh_hosts: dict[str, Any]) -> None:

@@ -215,8 +215,15 @@ class RayLoop(TrainingLoop):
 
     # -- checkpoints ---------------------------------------------------------------------------
 
+    def _checkpoint_now_and_then(self) -> None:
+        super()._checkpoint_now_and_then()
+        if self.replay is not None and self.replay.news:
+            # At once, lest a learner that is killed next forgets what a shard has lost.
+            self.checkpoint()
+
     def checkpoint(self) -> None:
         if self.replay is not None:
+            self.replay.news = False
             self.replay.save(self.parts.learner.steps)  # each shard by itself, beside its work
         super().checkpoint()
 

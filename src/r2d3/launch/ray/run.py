@@ -172,7 +172,7 @@ class RayRun:
             ray.kill(roles.actors[worker], no_restart=False)
         heard = {worker for health in self.healths.values() for worker in health.actors}
         unheard = len(roles.actors) - len(heard)
-        if unheard:
+        if unheard > 0:
             self.troubles.append(f"{unheard} acting processes are not heard of yet")
 
     def _show(self) -> None:

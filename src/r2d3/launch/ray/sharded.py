@@ -73,6 +73,7 @@ class ShardedReplay:
         self.stop = False
         self.room = 1 << 62  # sequences that the actors may still send, all together
         self.refreshed = 0.0
+        self.news = False  # something was lost that no checkpoint knows of yet
 
     # -- what is known -------------------------------------------------------------------------
 
@@ -172,6 +173,7 @@ class ShardedReplay:
         for name, value in dataclasses.asdict(before).items():
             gone = max(value - getattr(state.totals, name), 0)
             setattr(shard.lost, name, getattr(shard.lost, name) + gone)
+        self.news = True
         missing = max(before.inserted - state.totals.inserted, 0)
         since = f"its save of step {state.saved_step}" if state.saved_step >= 0 else "nothing saved"
         self.say(
