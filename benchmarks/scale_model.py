@@ -127,8 +127,13 @@ def measured_factors(found: dict[str, Any]) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("file", type=pathlib.Path)
-    parser.add_argument("--gpu-step", type=float, default=0.1, metavar="S",
-                        help="seconds of a learner step on the GPU: assumed, not measured (0.1)")  # fmt: skip
+    parser.add_argument(
+        "--gpu-step",
+        type=float,
+        default=0.1,
+        metavar="S",
+        help="seconds of a learner step on the GPU: assumed, not measured (0.1)",
+    )
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     found = json.loads(args.file.read_text())

@@ -54,7 +54,8 @@ def main() -> int:
         return work(json.loads(args.worker))
     settings = json.loads(args.settings.read_text()) if args.settings else SETTINGS
     chosen = {name: settings[name] for name in args.only or settings}
-    jobs = []
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
+    jobs: list[dict[str, Any]] = []
     for seed in range(args.seeds):
         for name, values in chosen.items():
             said = {
@@ -73,7 +74,7 @@ def main() -> int:
             }
             folder = name.replace(" ", "-").replace("/", "_")
             said["out"] = f"{args.runs}/{args.env}-{folder}-{seed}"
-            jobs.append({"name": name, "seed": seed, "said": said})
+            jobs.append({"name": name, "seed": seed, "said": said, "commit": commit})
     args.out.mkdir(parents=True, exist_ok=True)
     run_all(jobs, args.jobs, args.first_core, args.out)
     return 0
@@ -149,7 +150,7 @@ def collect(jobs: list[dict[str, Any]], out: pathlib.Path) -> None:
         for name in ("success", "return", "length", "learner_steps", "decisions", "time"):
             result[name] = final[name]
         summary.append(result)
-        described.append({**job, "machine": platform.processor() or platform.machine()})
+        described.append({**job, "machine": platform.machine()})
     (out / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     (out / "settings.json").write_text(json.dumps(described, indent=1) + "\n")

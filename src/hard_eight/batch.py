@@ -6,7 +6,9 @@ Single and vector environments are both this, with one slot or many, so they can
 from __future__ import annotations
 
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,11 +28,20 @@ MOST_REPEATS = 60
 
 ADVANCE, DRAW_ONLY, LEAVE = 1, 0, 2
 
+Share = tuple[int, int]
+
 
 class Options:
     """What may be chosen about an environment; bad choices are refused here, by name."""
 
-    def __init__(self, height: int, width: int, action_repeat: int, time_limit: float) -> None:
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        action_repeat: int,
+        time_limit: float,
+        max_episode_steps: int | None = None,
+    ) -> None:
         self.height = whole_number("height", height, SMALLEST_SIDE, LARGEST_SIDE)
         self.width = whole_number("width", width, SMALLEST_SIDE, LARGEST_SIDE)
         self.action_repeat = whole_number("action_repeat", action_repeat, 1, MOST_REPEATS)
@@ -39,10 +50,17 @@ class Options:
                 f"time_limit is {time_limit!r}; it must be a number of seconds from 0.1 to 86400"
             )
         self.time_limit = float(time_limit)
+        self.max_decisions = max_episode_steps
+        if max_episode_steps is not None:
+            self.max_decisions = whole_number("max_episode_steps", max_episode_steps, 1, 10**9)
 
     @property
     def frame_limit(self) -> int:
-        return max(1, round(self.time_limit * c.FRAMES_PER_SECOND))
+        """Frames after which an episode is cut off, by the clock or by the count of decisions."""
+        by_time = max(1, round(self.time_limit * c.FRAMES_PER_SECOND))
+        if self.max_decisions is None:
+            return by_time
+        return min(by_time, self.max_decisions * self.action_repeat)
 
 
 def _is_number(value: object) -> bool:
@@ -58,6 +76,19 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
     return int(value)
 
 
+def shares(size: int, threads: int) -> list[Share]:
+    """Runs of slots, first and last + 1, for threads to take: a long one each, then short ones.
+
+    Environments differ in what they cost and threads in when they wake; the short ones even it out.
+    """
+    if threads == 1:
+        return [(0, size)]
+    long_ones = 3 * size // 4
+    edges = {long_ones * i // threads for i in range(threads + 1)}
+    edges |= {long_ones + (size - long_ones) * i // threads for i in range(threads + 1)}
+    return list(pairwise(sorted(edges)))
+
+
 class Batch:
     """Slots for worlds, the table of their addresses, and the call that advances them."""
 
@@ -71,12 +102,14 @@ class Batch:
         self.rewards = np.zeros(size)
         self.terminated = np.zeros(size, np.bool_)
         self._max_geoms = 1
-        self._edges = [size * i // threads for i in range(threads + 1)]
-        self._start_pool(threads)
+        self._threads = threads
+        self._shares = shares(size, threads)
+        self._start_pool()
 
-    def _start_pool(self, threads: int) -> None:
-        # The calling thread does the first share itself: one thread less to wake at every step.
-        self._pool = ThreadPoolExecutor(threads - 1, "hard-eight") if threads > 1 else None
+    def _start_pool(self) -> None:
+        # The calling thread works as well: one thread less to wake at every step.
+        helpers = self._threads - 1
+        self._pool = ThreadPoolExecutor(helpers, "hard-eight") if helpers else None
         self._process = os.getpid()
 
     def load(self, slot: int, seed: int) -> World:
@@ -92,25 +125,37 @@ class Batch:
         size, height, width = self.size, self.options.height, self.options.width
         pictures = np.empty((size, height, width, 3), np.uint8)
         proprioception = np.empty((size, c.PROPRIOCEPTION_COLUMNS), np.float32)
-        if not step_batch.signatures:
+        if not step_batch.overloads:
             with compilation_announced():
                 self._run_slice(0, 0, pictures, proprioception)
         if self._pool is not None and self._process != os.getpid():
-            self._start_pool(len(self._edges) - 1)  # a fork leaves its threads behind
+            self._start_pool()  # a fork leaves its threads behind
         if self._pool is None:
             self._run_slice(0, size, pictures, proprioception)
         else:
+            waiting = deque(self._shares)
             futures = [
-                self._pool.submit(self._run_slice, first, last, pictures, proprioception)
-                for first, last in zip(self._edges[1:], self._edges[2:], strict=False)
+                self._pool.submit(self._run_shares, waiting, pictures, proprioception)
+                for _ in range(self._threads - 1)
             ]
             try:
-                self._run_slice(0, self._edges[1], pictures, proprioception)
+                self._run_shares(waiting, pictures, proprioception)
             finally:
                 wait(futures)
             for future in futures:
                 future.result()
         return pictures, proprioception
+
+    def _run_shares(
+        self, waiting: deque[Share], pictures: np.ndarray, proprioception: np.ndarray
+    ) -> None:
+        """Take shares of the batch, one after the other, until none waits."""
+        while waiting:
+            try:
+                first, last = waiting.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            self._run_slice(first, last, pictures, proprioception)
 
     def _run_slice(
         self, first: int, last: int, pictures: np.ndarray, proprioception: np.ndarray

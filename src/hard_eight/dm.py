@@ -12,7 +12,6 @@ Needs the extra `dm`: pip install 'r2d3[dm]'.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
@@ -21,7 +20,7 @@ import numpy as np
 from .actions import CONTROL_INDEX, CONTROLS, Control
 from .batch import MOST_REPEATS, whole_number
 from .env import HardEightEnv, Info, Observation, check_seed
-from .errors import HardEightError
+from .errors import HardEightError, unknown
 from .task import Task, all_tasks
 from .world import World
 
@@ -162,14 +161,6 @@ def find_level(level: Any) -> Task:
         return levels[level]
     names = {task.name: task.level for task in levels.values()}
     raise unknown("level", level, {**{known: known for known in levels}, **names})
-
-
-def unknown(kind: str, given: Any, known: Mapping[str, str]) -> HardEightError:
-    """The error about a word that names nothing: what it may have meant, and all that there is."""
-    names = {word.lower(): name for word, name in known.items()}
-    near = difflib.get_close_matches(str(given).lower(), names, n=1)
-    guess = f"did you mean {names[near[0]]!r}? There are" if near else "there are"
-    return HardEightError(f"no {kind} {given!r}; {guess}: {', '.join(sorted({*known.values()}))}")
 
 
 def check_controls(action: Any) -> dict[int, float]:

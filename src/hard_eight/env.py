@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import gymnasium
 import numpy as np
@@ -18,7 +18,7 @@ from .batch import (
     Options,
     whole_number,
 )
-from .errors import HardEightError
+from .errors import HardEightError, options_of, refuse_unknown
 from .native import constants as c
 from .task import find_task
 from .world import World
@@ -73,6 +73,14 @@ def check_render_size(size: Any) -> tuple[int, int]:
     return width, height
 
 
+def check_reset_options(options: Any, known: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The options of a reset; unknown ones are refused, or a slip would go unseen."""
+    if options is not None and not isinstance(options, dict):
+        raise HardEightError(f"options is {options!r}; it must be a dict or None")
+    refuse_unknown("option of reset", options or (), known)
+    return options or {}
+
+
 def progress(world: World) -> Info:
     """What `info` tells at every step: success, and the milestones reached so far, in order."""
     reached = world.reached.tolist()
@@ -103,7 +111,9 @@ class HardEightEnv(gymnasium.Env):
         time_limit: float = 120.0,
         render_mode: str | None = None,
         render_size: tuple[int, int] = (480, 360),
+        **unknown: Never,
     ) -> None:
+        refuse_unknown("option", unknown, options_of(HardEightEnv))
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise HardEightError(
                 f"render_mode is {render_mode!r}; it must be None, 'rgb_array' or 'top_down'"
@@ -127,6 +137,7 @@ class HardEightEnv(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Info]:
+        check_reset_options(options)
         if seed is not None:
             seed = check_seed(seed)
         super().reset(seed=seed)

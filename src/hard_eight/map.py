@@ -274,7 +274,8 @@ def draw_map(
         if flags[g] & FLOOR:
             _paint_floor(canvas, points, color, int(texture[g]), xpos[g], xmat[g])
         elif flags[g] & OUTLINED:
-            canvas.polygon(hull, color, outline=1.3, grow=0.5)
+            # The outline lies outside: a thin stick would be nothing but outline.
+            canvas.polygon(hull, color, outline=1.3, grow=1.3)
         else:
             if not coned and avatar is not None and top > 1.0:  # walls hide the cone, floors do not
                 _paint_view_cone(canvas, avatar, gaze_yaw_fov_deg)

@@ -6,7 +6,7 @@ Slot i plays exactly the episodes that a single environment, seeded alike, would
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 import gymnasium
 import numpy as np
@@ -16,8 +16,8 @@ from gymnasium.vector.utils import batch_space
 
 from .actions import ACTIONS, CONTROL_TABLE
 from .batch import ADVANCE, DRAW_ONLY, LEAVE, Batch, Options, whole_number
-from .env import check_seed, observation_space
-from .errors import HardEightError
+from .env import check_reset_options, check_seed, observation_space
+from .errors import HardEightError, options_of, refuse_unknown
 from .native import constants as c
 from .task import find_task
 
@@ -30,6 +30,7 @@ MOST_ENVS, MOST_THREADS = 4096, 256
 class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np.ndarray]):
     """A batch of one task's environments.
 
+    `max_episode_steps` cuts episodes off after so many decisions, as it does in `gymnasium.make`.
     `infos` holds arrays over the batch: `success`, `milestones` (a dictionary of arrays) and, where
     an episode began, `seed`. Arrays are fresh at each call.
     """
@@ -43,10 +44,13 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
         width: int = 96,
         action_repeat: int = 2,
         time_limit: float = 120.0,
+        max_episode_steps: int | None = None,
         threads: int = 1,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown("option", unknown, options_of(HardEightVectorEnv))
         if render_mode is not None:
             raise HardEightError(
                 f"render_mode is {render_mode!r}; a batch is not rendered, its observations are "
@@ -62,7 +66,7 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
                 f"autoreset_mode is {autoreset_mode!r}; it must be one of {allowed}"
             ) from error
         self.task = find_task(task)
-        self.options = Options(height, width, action_repeat, time_limit)
+        self.options = Options(height, width, action_repeat, time_limit, max_episode_steps)
         self.num_envs = num_envs
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.single_action_space = spaces.Discrete(len(ACTIONS))
@@ -88,7 +92,8 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
         options: dict[str, Any] | None = None,
     ) -> tuple[Observations, Infos]:
         mask = np.ones(self.num_envs, np.bool_)
-        if options is not None and "reset_mask" in options:
+        options = check_reset_options(options, known=("reset_mask",))
+        if "reset_mask" in options:
             mask = np.asarray(options["reset_mask"])
             if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
                 raise HardEightError(
@@ -118,6 +123,10 @@ class HardEightVectorEnv(gymnasium.vector.VectorEnv[Observations, np.ndarray, np
         if isinstance(seed, int | np.integer):
             first = check_seed(seed)
             return [first + i for i in range(self.num_envs)]
+        if not isinstance(seed, list | tuple | range | np.ndarray):
+            raise HardEightError(
+                f"seed is {seed!r}; it must be None, a whole number, or one for each environment"
+            )
         seeds = list(seed)
         if len(seeds) != self.num_envs:
             raise HardEightError(f"{len(seeds)} seeds were given for {self.num_envs} environments")

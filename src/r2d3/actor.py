@@ -24,6 +24,8 @@ from r2d3.sequences import (
 )
 from r2d3.spaces import Arrays, finite_rows
 
+LARGEST_REWARD = 1e38  # float32 holds it
+
 
 def epsilon_ladder(count: int, base: float, power: float) -> np.ndarray:
     """From `base` down to base ** power, evenly spaced in its logarithm."""
@@ -75,8 +77,12 @@ class Policy:
         self.prev_reward = np.where(forget, 0.0, reward).astype(np.float32)
         if forget.any():
             with torch.inference_mode():
-                keep = torch.from_numpy(~forget)[:, None]
-                self.state = (self.state[0] * keep, self.state[1] * keep)
+                # Not a product: a NaN times zero would still be NaN.
+                lost = torch.from_numpy(forget)[:, None]
+                self.state = (
+                    self.state[0].masked_fill(lost, 0),
+                    self.state[1].masked_fill(lost, 0),
+                )
 
 
 @dataclass
@@ -156,7 +162,9 @@ class Actor:
 
     def start(self) -> None:
         self.stream.reset()
-        self._check(np.zeros(self.stream.count))
+        fine = finite_rows(self.stream.observations, self.stream.count)
+        self._spoil(~fine)
+        self._count_bad(~fine)
 
     def step(self) -> int:
         """One decision in every environment. Returns how many were real."""
@@ -165,30 +173,39 @@ class Actor:
         choice = self.policy.act(seen)
         step = self.stream.step(choice.action)
         ended = step.ended
-        for i in np.flatnonzero(step.played & ~self.spoilt).tolist():
+        measurable = np.abs(step.reward) < LARGEST_REWARD
+        reward = np.where(measurable, step.reward, 0.0)
+        # What the network makes of an observation that is finite, but beyond all measure.
+        lost = ~np.isfinite(choice.q_max)
+        fine = measurable & ~lost
+        for i in np.flatnonzero(step.played & ~self.spoilt & fine).tolist():
             writer = self.writers[i]
-            reward = float(step.reward[i])
-            if not np.isfinite(reward):
-                continue  # _check below drops the episode
             state = states[i].copy() if states is not None and writer.wants_state() else None
             observation = {name: array[i] for name, array in seen.items()}
             writer.append(
                 observation,
                 int(choice.action[i]),
-                reward,
+                float(reward[i]),
                 choice.q_taken[i],
                 choice.q_max[i],
                 state,
             )
-        self._count(step.reward, choice.q_max, step.played)
-        self._check(step.reward, step.last_observations)
+        self._count(reward, choice.q_max, step.played)
+        led_to = finite_rows(self.stream.observations, self.stream.count)
+        begun = ended & ~self.stream.resetting  # these show the next episode already
+        fine &= led_to | begun
+        for i, observation in step.last_observations.items():
+            fine[i] &= finite_rows({k: v[None] for k, v in observation.items()}, 1)[0]
+        self._spoil(~fine)
         for i in np.flatnonzero(ended).tolist():
             if not self.spoilt[i]:
                 self.writers[i].finish(step.last_observations[i], bool(step.terminated[i]))
                 self.on_episode(self._summary(i, step.infos))
             self.spoilt[i] = False
             self.running[i] = 0.0, 0.0, 1.0, 0.0, 0.0
-        self.policy.remember(choice.action, np.nan_to_num(step.reward), ended | ~step.played)
+        self._spoil(begun & ~led_to)
+        self._count_bad(~(fine & led_to))
+        self.policy.remember(choice.action, reward, ended | ~step.played | lost)
         played = int(step.played.sum())
         self.decisions += played
         return played
@@ -197,11 +214,10 @@ class Actor:
         running, c = self.running, self.config
         first = played & (running[:, 4] == 0)
         running[first, 3] = q_max[first]
-        r_t = np.nan_to_num(reward)
-        clipped = r_t
+        clipped = reward
         if c.clip_rewards:
-            clipped = losses.clip_asymmetrically(torch.from_numpy(r_t)).numpy()
-        running[played, 0] += r_t[played]
+            clipped = losses.clip_asymmetrically(torch.from_numpy(reward)).numpy()
+        running[played, 0] += reward[played]
         running[played, 1] += (running[:, 2] * clipped)[played]
         running[played, 2] *= c.discount
         running[played, 4] += 1
@@ -222,26 +238,26 @@ class Actor:
             milestones=milestones_of(infos, i),
         )
 
-    def _check(self, reward: np.ndarray, last: dict[int, Arrays] | None = None) -> None:
+    def _spoil(self, which: np.ndarray) -> None:
         """NaN or infinity must reach neither the replay nor a recurrent state."""
-        fine = np.isfinite(reward) & finite_rows(self.stream.observations, self.stream.count)
-        for i, observation in (last or {}).items():
-            fine[i] &= bool(finite_rows({k: v[None] for k, v in observation.items()}, 1)[0])
-        if fine.all():
-            self.bad_in_a_row = 0
-            return
-        for i in np.flatnonzero(~fine).tolist():
+        for i in np.flatnonzero(which).tolist():
             self.spoilt[i] = True
             self.writers[i].abandon()
+
+    def _count_bad(self, bad: np.ndarray) -> None:
+        if not bad.any():
+            self.bad_in_a_row = 0
+            return
         for array in self.stream.observations.values():
             if array.dtype.kind == "f":
                 np.nan_to_num(array, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
         self.bad_steps += 1
         self.bad_in_a_row += 1
         if self.bad_in_a_row >= self.config.bad_steps_allowed:
+            which = self.rungs[np.flatnonzero(bad)].tolist()
             raise UserError(
                 f"stopped: NaN or infinity in rewards or observations of environments "
-                f"{np.flatnonzero(~fine).tolist()}, in {self.bad_in_a_row} steps in a row. "
+                f"{which}, in {self.bad_in_a_row} steps in a row. "
                 "Nothing of it was learned from; the environment needs mending"
             )
 

@@ -35,10 +35,15 @@ from r2d3.replay import Chunks
 GENERATIONS = 2
 CHUNKS_PER_FILE = 1024
 _TEMPORARY = ".tmp-"
+_REPLACED = f"{_TEMPORARY}replaced-"  # a checkpoint that makes way for a new one of its step
+WEIGHTS = "tensors.safetensors"
 
 
 class DamagedCheckpoint(Exception):
     """A checkpoint that cannot be used, and why."""
+
+
+_UNUSABLE = (DamagedCheckpoint, OSError, ValueError, KeyError)
 
 
 class CheckpointStore:
@@ -50,13 +55,22 @@ class CheckpointStore:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{folder} cannot be made: {error}") from None
-        for leftover in folder.glob(f"{_TEMPORARY}*"):  # of a run that was killed while writing
-            shutil.rmtree(leftover)
+        self._tidy()
         # Files of chunks in the newest checkpoint: name -> (ids in it, path, hash).
         self._written: dict[str, tuple[frozenset[int], pathlib.Path, str]] = {}
 
+    def _tidy(self) -> None:
+        """Clears up after a run that was killed while writing."""
+        for replaced in self.folder.glob(f"{_REPLACED}*"):
+            # Killed between making way for a new checkpoint and putting that in place.
+            place = self.folder / replaced.name.removeprefix(_REPLACED)
+            if not place.exists():
+                replaced.rename(place)
+        for leftover in self.folder.glob(f"{_TEMPORARY}*"):
+            shutil.rmtree(leftover)
+
     def steps(self) -> list[int]:
-        return sorted(int(p.name) for p in self.folder.iterdir() if p.name.isdigit())
+        return _steps(self.folder)
 
     def path(self, step: int) -> pathlib.Path:
         return self.folder / f"{step:09d}"
@@ -82,8 +96,8 @@ class CheckpointStore:
         (temporary / "state.json").write_text(json.dumps(plain))
         with (temporary / "arrays.npz").open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-        safetensors.torch.save_file(tensors, str(temporary / "tensors.safetensors"))
-        for name in ("state.json", "arrays.npz", "tensors.safetensors"):
+        safetensors.torch.save_file(tensors, str(temporary / WEIGHTS))
+        for name in ("state.json", "arrays.npz", WEIGHTS):
             hashes[name] = _sha256(temporary / name)
             _flush_to_disk(temporary / name)
         (temporary / "manifest.json").write_text(json.dumps({"step": step, "sha256": hashes}))
@@ -91,15 +105,17 @@ class CheckpointStore:
         _flush_to_disk(temporary)
         final = self.path(step)
         if final.exists():  # of the same step: make way, a folder cannot be renamed onto another
-            final.rename(self.folder / f"{_TEMPORARY}replaced-{os.getpid()}")
+            final.rename(self.folder / f"{_REPLACED}{final.name}")
         temporary.rename(final)
         _flush_to_disk(self.folder)
         self._written = {
             name: (ids, final / path.name, digest) for name, (ids, path, digest) in linked.items()
         }
-        for old in self.steps()[:-GENERATIONS]:
+        # Later steps than this one are of checkpoints that were passed over as damaged.
+        keep = [old for old in self.steps() if old <= step][-GENERATIONS:]
+        for old in set(self.steps()) - set(keep):
             shutil.rmtree(self.path(old))
-        for replaced in self.folder.glob(f"{_TEMPORARY}replaced-*"):
+        for replaced in self.folder.glob(f"{_REPLACED}*"):
             shutil.rmtree(replaced)
         return final
 
@@ -131,40 +147,50 @@ class CheckpointStore:
         for step in reversed(self.steps()):
             try:
                 state = self._load(self.path(step))
-            except (DamagedCheckpoint, OSError, ValueError, KeyError) as error:
+            except _UNUSABLE as error:
                 self.say(f"checkpoint {step} is damaged ({error}); trying the one before")
                 continue
             return state
         return None
 
     def _load(self, folder: pathlib.Path) -> dict[str, Any]:
-        manifest = json.loads((folder / "manifest.json").read_text())
-        for name, digest in manifest["sha256"].items():
-            if not (folder / name).exists():
-                raise DamagedCheckpoint(f"{name} is missing")
-            if _sha256(folder / name) != digest:
-                raise DamagedCheckpoint(f"{name} is not what was written")
+        hashes = _hashes(folder)
+        for name in hashes:
+            _verify(folder, name, hashes)
         plain = json.loads((folder / "state.json").read_text())
         with np.load(folder / "arrays.npz", allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        tensors = safetensors.torch.load_file(str(folder / "tensors.safetensors"))
+        tensors = safetensors.torch.load_file(str(folder / WEIGHTS))
         chunks: dict[str, Chunks] = defaultdict(lambda: Chunks({}))
         for path in sorted(folder.glob("*.chunks")):
             name, ids = path.name.rsplit("-", 1)[0], _read_chunks(path)
             chunks[name].blobs.update(ids)
-            self._written[path.name] = (frozenset(ids), path, manifest["sha256"][path.name])
+            self._written[path.name] = (frozenset(ids), path, hashes[path.name])
         state: dict[str, Any] = _unflatten(plain, arrays, tensors, chunks)
         return state
 
 
 def load_network_weights(run: pathlib.Path, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """The weights that the newest whole checkpoint of a run would act with."""
-    saved = CheckpointStore(run / "checkpoints", say).load() if run.is_dir() else None
-    if saved is None:
-        raise UserError(f"{run}: no checkpoint here")
-    tensors = saved["learner"]["tensors"]
-    weights: dict[str, Any] = tensors.get("average", tensors["network"])
-    return weights
+    """The weights that the newest whole checkpoint of a run would act with.
+
+    Reads the weights alone, not the gigabytes of replay beside them; and changes nothing in the
+    folder, in which a run may be writing at this moment.
+    """
+    for step in reversed(_steps(run / "checkpoints")):
+        folder = run / "checkpoints" / f"{step:09d}"
+        try:
+            _verify(folder, WEIGHTS, _hashes(folder))
+            tensors = safetensors.torch.load_file(str(folder / WEIGHTS))
+        except _UNUSABLE as error:
+            say(f"checkpoint {step} is damaged ({error}); trying the one before")
+            continue
+        for prefix in ("learner/tensors/average/", "learner/tensors/network/"):
+            weights = {
+                n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)
+            }
+            if weights:
+                return weights
+    raise UserError(f"{run}: no checkpoint here")
 
 
 # -- a tree of dictionaries and lists <-> JSON, arrays, tensors and chunks ---------------------
@@ -235,6 +261,24 @@ def _read_chunks(path: pathlib.Path) -> dict[int, tuple[bytes, int]]:
         (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
         index = json.loads(file.read(length))
         return {chunk: (file.read(size), steps) for chunk, size, steps in index}
+
+
+def _steps(folder: pathlib.Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return sorted(int(p.name) for p in folder.iterdir() if p.name.isdigit())
+
+
+def _hashes(checkpoint: pathlib.Path) -> dict[str, str]:
+    hashes: dict[str, str] = json.loads((checkpoint / "manifest.json").read_text())["sha256"]
+    return hashes
+
+
+def _verify(checkpoint: pathlib.Path, name: str, hashes: dict[str, str]) -> None:
+    if not (checkpoint / name).exists():
+        raise DamagedCheckpoint(f"{name} is missing")
+    if _sha256(checkpoint / name) != hashes[name]:
+        raise DamagedCheckpoint(f"{name} is not what was written")
 
 
 def _sha256(path: pathlib.Path) -> str:

@@ -155,7 +155,12 @@ class Config:
 
     @staticmethod
     def from_json(text: str) -> Config:
-        values = json.loads(text)
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UserError(f"config.json cannot be read: {error}") from None
+        if not isinstance(values, dict):
+            raise UserError("config.json holds no settings")
         known = {f.name for f in dataclasses.fields(Config)}
         strangers = sorted(set(values) - known)
         if strangers:
@@ -188,7 +193,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "sequence_length": 30,
         "burn_in": 10,
         "overlap": 10,
-        "learning_rate": 2.5e-4,  # 5e-4 learns no faster and swings: docs/learning.md
+        "learning_rate": 5e-4,
+        "averaged_weights": 0.99,  # policies churn: docs/learning.md
         "clip_norm": 10.0,
         "discount": 0.99,
         "n_step": 10,

@@ -29,13 +29,15 @@ def load_demonstrations(
         raise UserError(
             f"demonstrations '{source}' have {space.n} actions, the environment has {actions}"
         )
+    first = int(space.start)
     total = dataset.total_episodes
     if limit > total:
         raise UserError(f"--demo-limit {limit}: '{source}' holds {total} demonstrations")
     episodes = []
     for number in range(limit or total):
         name = f"demonstration {number} of '{source}'"
-        episodes.append(_episode(read_raw(dataset, number, name), spec, actions, name))
+        raw = read_raw(dataset, number, name)
+        episodes.append(_episode(raw, spec, actions, name, first))
     if not episodes:
         raise UserError(f"'{source}' holds no demonstration")
     return episodes
@@ -67,8 +69,10 @@ def read_raw(dataset: Any, number: int, name: str) -> Any:
     return raw
 
 
-def _episode(raw: Any, spec: ObservationSpec, actions: int, name: str) -> Episode:
-    action = np.asarray(raw.actions).reshape(-1)
+def _episode(
+    raw: Any, spec: ObservationSpec, actions: int, name: str, first_action: int = 0
+) -> Episode:
+    action = np.asarray(raw.actions).reshape(-1) - first_action
     reward = np.asarray(raw.rewards, np.float64).reshape(-1)
     steps = len(action)
     if steps == 0 or len(reward) != steps:

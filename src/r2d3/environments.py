@@ -39,7 +39,17 @@ def environment_args(config_env_args: str, max_episode_steps: int = 0) -> dict[s
 
 
 def find_environment(env_id: str) -> gym.envs.registration.EnvSpec:
-    """The registered environment, its package imported where needed."""
+    """The registered environment, its package imported where needed.
+
+    `module:Id-v0` imports the module that registers it, as Gymnasium's own `make` does.
+    """
+    module, colon, registered = env_id.partition(":")
+    if colon:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UserError(f"'{env_id}' names a module that cannot be imported: {error}") from None
+        env_id = registered
     name = env_id.split("/")[0].split("-")[0]
     if env_id not in gym.registry and name in _PACKAGES:
         try:
@@ -53,16 +63,19 @@ def find_environment(env_id: str) -> gym.envs.registration.EnvSpec:
         return gym.spec(name)
     except gym.error.Error as error:
         raise UserError(f"no environment '{env_id}': {error}") from None
-    except ModuleNotFoundError as error:
-        raise UserError(f"'{env_id}' names a package that is not installed: {error}") from None
 
 
 def make_environment(env_id: str, args: dict[str, Any], render_mode: str | None = None) -> gym.Env:
     spec = find_environment(env_id)
     try:
         return gym.make(spec, render_mode=render_mode, disable_env_checker=True, **args)
-    except (TypeError, gym.error.Error) as error:
-        raise UserError(f"'{env_id}' does not take {args or 'no arguments'}: {error}") from None
+    except Exception as error:
+        # Environments raise what they like when they are given arguments they cannot take.
+        if not (args or isinstance(error, (TypeError, gym.error.Error))):
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        made = f"made with {args}" if args else "made"
+        raise UserError(f"'{env_id}' cannot be {made}: {reason}") from None
 
 
 def make_environments(env_id: str, count: int, args: dict[str, Any]) -> VectorEnv:
@@ -116,6 +129,8 @@ class EpisodeStream:
         self.count = envs.num_envs
         self.spec: ObservationSpec = observation_spec(envs.single_observation_space)
         self.actions = number_of_actions(envs.single_action_space)
+        assert isinstance(envs.single_action_space, gym.spaces.Discrete)  # as was just seen
+        self.first_action = int(envs.single_action_space.start)
         mode = envs.metadata.get("autoreset_mode")
         if mode is None:
             raise UserError(f"{envs} does not say in its metadata how it resets (autoreset_mode)")
@@ -133,7 +148,8 @@ class EpisodeStream:
         self.observations = self.spec.extract(observation)
 
     def step(self, actions: np.ndarray) -> Step:
-        observation, reward, terminated, truncated, infos = self.envs.step(actions)
+        moves = actions + self.first_action if self.first_action else actions
+        observation, reward, terminated, truncated, infos = self.envs.step(moves)
         # Copies: some environments hand out the arrays they go on writing into.
         terminated, truncated = np.array(terminated, bool), np.array(truncated, bool)
         observations = self.spec.extract(observation)
@@ -241,8 +257,11 @@ def _final_observation(infos: dict[str, Any], i: int) -> Any:
 
 def success_of(infos: dict[str, Any], i: int) -> bool | None:
     """What the environment itself says, if it says anything."""
-    success = infos.get("success")
-    return None if success is None else bool(np.asarray(success)[i])
+    success, said = infos.get("success"), infos.get("_success")
+    # Gymnasium fills in False for an environment that is silent while others speak.
+    if success is None or (said is not None and not said[i]):
+        return None
+    return bool(np.asarray(success)[i])
 
 
 def milestones_of(infos: dict[str, Any], i: int) -> dict[str, bool]:

@@ -62,7 +62,8 @@ class Evaluator:
             "success": float(np.mean([p.success for p in played])),
         }
         for name in played[0].milestones:
-            result[f"milestone/{name}"] = float(np.mean([p.milestones[name] for p in played]))
+            reached = [p.milestones.get(name, False) for p in played]
+            result[f"milestone/{name}"] = float(np.mean(reached))
         return result
 
     def _stream(self, episodes: int) -> EpisodeStream:
@@ -166,8 +167,11 @@ def save_video(path: pathlib.Path, frames: list[np.ndarray], fps: int = 15) -> N
 
     # Video codecs want even sides.
     height, width = (side - side % 2 for side in frames[0].shape[:2])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    writer: Any = imageio.get_writer(path, fps=fps, macro_block_size=1)
-    with writer:
-        for frame in frames:
-            writer.append_data(frame[:height, :width])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writer: Any = imageio.get_writer(path, fps=fps, macro_block_size=1)
+        with writer:
+            for frame in frames:
+                writer.append_data(frame[:height, :width])
+    except (OSError, ValueError, TypeError) as error:  # no such format, no right to write there
+        raise UserError(f"no video can be written to {path}: {error}") from None

@@ -70,6 +70,13 @@ def _two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), last)
 
 
+def _module_key(name: str) -> str:
+    """ModuleDict refuses dots in names, and those of its own methods, such as "keys". What
+    observations are called is the user's business."""
+    key = name.replace(".", "_")
+    return f"{key}_" if hasattr(nn.ModuleDict(), key) else key
+
+
 class AgentNetwork(nn.Module):
     """Values (or logits) of every action for every step of a batch of sequences."""
 
@@ -89,13 +96,13 @@ class AgentNetwork(nn.Module):
         super().__init__()
         self.actions, self.hidden, self.recurrent = actions, hidden, core == "lstm"
         self.torso_precision = precision
+        self.keys = {field.name: _module_key(field.name) for field in spec.fields}
         self.torsos = nn.ModuleDict()
         self.linears = nn.ModuleDict()
         joined = actions + 1  # previous action, previous reward
         for field in spec.fields:
             made = make_torso(field, torso, features)
-            # ModuleDict refuses dots in names; observations' names are the user's business.
-            key = field.name.replace(".", "_")
+            key = self.keys[field.name]
             self.torsos[key] = made
             if made.needs_linear:
                 self.linears[key] = nn.Sequential(
@@ -134,7 +141,7 @@ class AgentNetwork(nn.Module):
             else NO_AUTOCAST
         )
         for name, x in inputs.observations.items():
-            key = name.replace(".", "_")
+            key = self.keys[name]
             with autocast:
                 features = self.torsos[key](x.flatten(0, 1))
                 if key in self.linears:

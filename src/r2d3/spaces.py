@@ -18,6 +18,25 @@ Arrays = dict[str, np.ndarray]
 # A uint8 picture smaller than this on both sides is a map of symbols (MiniGrid's 7x7 view),
 # not a photograph: its numbers are names, and are embedded instead of being scaled.
 SMALLEST_PICTURE = 16
+# Numbers without channels are a grey picture from this size on; smaller ones are boards of games.
+SMALLEST_GREY_PICTURE = 30
+
+
+def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(height, width, channels) of bytes of this shape, or None where they are no picture.
+
+    Gymnasium's wrappers make grey pictures [h, w], and put stacked frames in front: [n, h, w] and
+    [n, h, w, c]. Each frame's channels are channels of the picture.
+    """
+    if len(shape) == 2 and min(shape) >= SMALLEST_GREY_PICTURE:
+        return shape[0], shape[1], 1
+    if len(shape) == 3 and shape[0] < SMALLEST_PICTURE <= min(shape[1:]):
+        return shape[1], shape[2], shape[0]
+    if len(shape) == 3 and max(shape[:2]) >= SMALLEST_PICTURE:
+        return shape[0], shape[1], shape[2]
+    if len(shape) == 4 and max(shape[1:3]) >= SMALLEST_PICTURE:
+        return shape[1], shape[2], shape[0] * shape[3]
+    return None
 
 
 @dataclass(frozen=True)
@@ -84,9 +103,10 @@ def _field(name: str, space: gym.Space) -> ObservationField | str:
             name, "category", (), "int32", categories=int(space.n), first_category=int(space.start)
         )
     if isinstance(space, spaces.Box):
+        if space.dtype == np.uint8 and picture_shape(space.shape) is not None:
+            return ObservationField(name, "pixels", space.shape, "uint8")
         if space.dtype == np.uint8 and len(space.shape) == 3:
-            is_grid = max(space.shape[:2]) < SMALLEST_PICTURE
-            return ObservationField(name, "grid" if is_grid else "pixels", space.shape, "uint8")
+            return ObservationField(name, "grid", space.shape, "uint8")
         if not np.issubdtype(space.dtype, np.number):
             return f"a Box of {space.dtype} holds no numbers"
         low, high = space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
@@ -101,10 +121,9 @@ def _field(name: str, space: gym.Space) -> ObservationField | str:
 
 
 def number_of_actions(space: gym.Space) -> int:
+    """Inside the agent they count from 0; the environment's own may start elsewhere."""
     if not isinstance(space, spaces.Discrete):
         raise UserError(f"the agent needs a Discrete action space, this one is {space}")
-    if space.start != 0:
-        raise UserError(f"actions must count from 0, these count from {space.start}")
     return int(space.n)
 
 

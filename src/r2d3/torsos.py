@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from r2d3.errors import UserError
-from r2d3.spaces import ObservationField
+from r2d3.spaces import ObservationField, picture_shape
 
 NO_AUTOCAST: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
@@ -32,7 +32,8 @@ class Torso(nn.Module):
 
 
 class ConvTorso(Torso):
-    """Any stack of convolutions over uint8 frames [N, height, width, channels]."""
+    """Any stack of convolutions over uint8 frames [N, height, width, channels], or the other
+    layouts of `picture_shape`."""
 
     needs_linear = True
 
@@ -44,7 +45,10 @@ class ConvTorso(Torso):
                 nn.init.orthogonal_(module.weight, math.sqrt(2.0))
                 assert module.bias is not None
                 nn.init.zeros_(module.bias)
-        height, width, channels = shape
+        picture = picture_shape(shape)
+        assert picture is not None
+        height, width, channels = picture
+        self.frames_first = tuple(shape) != picture
         with torch.no_grad():
             probe = layers(torch.zeros(1, channels, height, width))
         self.outputs = probe.numel()
@@ -65,13 +69,20 @@ class ConvTorso(Torso):
     def _convolve(self, frames: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         first = self.layers[0]
         assert isinstance(first, nn.Conv2d)
-        # permute of [N, H, W, C] is channels_last already: no copy.
-        x = frames.permute(0, 3, 1, 2).float()
+        x = self._channels_first(frames).float()
         if first.padding != (0, 0):
             # The border must be padded with the centre's value, which is 0 after centring.
             x = F.pad(x, _both_sides(first.padding), value=PIXEL_CENTRE)
         x = self.layers[1:](F.conv2d(x, weight, bias, first.stride))
         return x.permute(0, 2, 3, 1).flatten(1)  # in the order of memory: no copy
+
+    def _channels_first(self, frames: Tensor) -> Tensor:
+        if frames.dim() == 3:
+            return frames[:, None]
+        if frames.dim() == 5:
+            return frames.permute(0, 1, 4, 2, 3).flatten(1, 2)
+        # permute of [N, H, W, C] is channels_last already: no copy.
+        return frames if self.frames_first else frames.permute(0, 3, 1, 2)
 
 
 def _both_sides(padding: tuple[int, ...] | str) -> list[int]:
@@ -220,11 +231,14 @@ def make_torso(field: ObservationField, torso: str, features: int) -> Torso:
         return CategoryTorso(field)
     if field.kind == "grid":
         return GridTorso(field.shape)
+    shape = picture_shape(field.shape)
+    assert shape is not None
+    height, width, channels = shape
     if torso == "resnet":
-        return ConvTorso(resnet_layers(field.shape[2]), field.shape)
-    if min(field.shape[:2]) < 30:
+        return ConvTorso(resnet_layers(channels), field.shape)
+    if min(height, width) < 30:
         raise UserError(
             f"observation '{field.name}' of {field.shape} is too small for torso '{torso}': "
             "use --torso resnet"
         )
-    return ConvTorso(small_cnn_layers(field.shape[2], field.shape[0]), field.shape)
+    return ConvTorso(small_cnn_layers(channels, height), field.shape)

@@ -20,6 +20,7 @@ from .progress import progress
 FRAMES_PER_SECOND = 30
 LAST_PICTURE = 1.0  # s for which the end stays
 CAPTION = 20  # pixels
+PALETTE_PICTURES = 24  # of a film, from which a GIF's colours are chosen
 SUFFIXES = (".mp4", ".gif")
 
 
@@ -107,7 +108,14 @@ def _write_mp4(path: Path, pictures: Iterator[np.ndarray], rate: float) -> None:
 def _write_gif(path: Path, pictures: Iterator[np.ndarray], rate: float) -> None:
     from PIL import Image
 
-    frames = [Image.fromarray(picture).quantize(128) for picture in pictures]
+    images = list(pictures)
+    # One palette for all, without dithering: else what stands still would flicker.
+    sample = images[:: max(1, len(images) // PALETTE_PICTURES)]
+    palette = Image.fromarray(np.concatenate(sample)).quantize(256)
+    frames = [
+        Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE)
+        for image in images
+    ]
     times = _gif_times(len(frames), rate)
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=times, loop=0)
 

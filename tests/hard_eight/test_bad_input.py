@@ -189,6 +189,25 @@ def test_a_near_miss_of_an_id_is_guessed_by_gymnasium():
         gymnasium.make("HardEight/WallSenso-v0")
 
 
-def test_an_option_that_there_is_not_is_named():
-    with pytest.raises(TypeError, match="heigth"):
-        gymnasium.make("HardEight/WallSensor-v0", heigth=72)
+@pytest.mark.parametrize("make", [gymnasium.make, gymnasium.make_vec])
+def test_an_option_that_there_is_not_is_named_and_guessed(make):
+    with pytest.raises(HardEightError, match=r"no option 'heigth'; did you mean 'height'.*width"):
+        make("HardEight/WallSensor-v0", heigth=72)
+
+
+def test_a_reset_has_no_options_but_a_batchs_mask(env, envs):
+    with pytest.raises(HardEightError, match="no option of reset 'level'; there is none"):
+        env.reset(options={"level": 3})
+    with pytest.raises(HardEightError, match="options is 'level'; it must be a dict"):
+        env.reset(options="level")
+    with pytest.raises(HardEightError, match=r"'reset_maks'; did you mean 'reset_mask'"):
+        envs.reset(options={"reset_maks": np.array([True, False])})
+    env.reset(options={})
+
+
+@pytest.mark.parametrize("seed", [1.5, "ab", {3}])
+def test_seeds_of_a_batch_are_a_number_or_one_each(envs, seed):
+    with pytest.raises(
+        HardEightError, match=r"seed is .* must be None, a whole number, or one for"
+    ):
+        envs.reset(seed=seed)

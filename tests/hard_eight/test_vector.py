@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 
 import gymnasium
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from hard_eight import HardEightError
+from hard_eight.batch import shares
 from hard_eight.env import HardEightEnv
 from hard_eight.task import all_tasks
 from hard_eight.vector import HardEightVectorEnv
@@ -50,6 +52,17 @@ def test_a_batch_plays_what_single_environments_play(task):
             assert_same_observation(observations, i, observation)
             assert (rewards[i], terminated[i], truncated[i]) == (reward, end, cut)
             assert_same_info(infos, i, info)
+
+
+def test_episodes_are_cut_off_after_as_many_decisions_as_gymnasium_make_would():
+    limit = {**SIZE, "action_repeat": 3, "max_episode_steps": 5}
+    env = gymnasium.make("HardEight/WallSensor-v0", **limit)
+    envs = gymnasium.make_vec("HardEight/WallSensor-v0", 2, **limit)
+    env.reset(seed=1)
+    envs.reset(seed=1)
+    for k in range(1, 6):
+        assert env.step(0)[3] == (k == 5)
+        assert envs.step(np.zeros(2, int))[3].tolist() == [k == 5] * 2
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -192,3 +205,27 @@ def test_a_batch_with_threads_steps_on_in_a_forked_process():
     child.join(10)
     assert here.recv() == envs.step(np.zeros(4, int))[0]["rgb"].sum()
     envs.close()
+
+
+@pytest.mark.parametrize(("size", "threads"), [(1, 1), (2, 2), (3, 2), (5, 4), (32, 2), (100, 7)])
+def test_threads_share_all_of_a_batch_and_nothing_twice(size, threads):
+    slots = [slot for first, last in shares(size, threads) for slot in range(first, last)]
+    assert slots == list(range(size))
+
+
+def test_a_slow_environment_does_not_keep_half_of_the_batch_waiting():
+    batch = HardEightVectorEnv(ONE_TASK, 32, threads=2, **SIZE)._batch
+    done_by = {}
+    rest_done = threading.Event()
+
+    def run_slice(first, last, *_):
+        done_by.update(dict.fromkeys(range(first, last), threading.current_thread()))
+        if len(done_by) == 32:
+            rest_done.set()
+        if first == 0:  # as slow as can be: until all others are done
+            rest_done.wait(10.0)
+
+    batch._run_slice = run_slice
+    batch.run()
+    assert len(done_by) == 32
+    assert list(done_by.values()).count(done_by[0]) < 16

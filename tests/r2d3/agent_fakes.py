@@ -32,6 +32,8 @@ class DiaryEnv(gym.Env[np.ndarray, int]):
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
         self.action_space = gym.spaces.Discrete(3)
         self.length, self.ends, self.nan_at = length, ends, nan_at
+        self.nan = float("nan")  # or another number that no agent should see
+        self.first_observation: float | None = None  # instead of 0, at the next reset
         self.episode, self.t, self.total_steps = -1, 0, 0
         self.seeds: list[int | None] = []
 
@@ -41,7 +43,10 @@ class DiaryEnv(gym.Env[np.ndarray, int]):
         super().reset(seed=seed)
         self.seeds.append(seed)
         self.episode, self.t = self.episode + 1, 0
-        return self._observation(), {}
+        observation = self._observation()
+        if self.first_observation is not None:
+            observation[1], self.first_observation = self.first_observation, None
+        return observation, {}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self.t += 1
@@ -52,7 +57,7 @@ class DiaryEnv(gym.Env[np.ndarray, int]):
         )
         reward = 10.0 * (self.t - 1) + float(action)
         if self.nan_at is not None and self.total_steps >= self.nan_at:
-            reward = float("nan")
+            reward = self.nan
         info = {"success": over, "milestones": {"halfway": self.t >= self.length / 2}}
         return self._observation(), reward, terminated, over and not terminated, info
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import r2d3
-from r2d3.checkpoint import GENERATIONS, CheckpointStore
+from r2d3.checkpoint import GENERATIONS, CheckpointStore, load_network_weights
 from r2d3.errors import UserError
 from r2d3.replay import Chunks
 
@@ -81,6 +81,66 @@ def test_leftovers_of_a_kill_are_removed_at_the_start(tmp_path: pathlib.Path) ->
     store = CheckpointStore(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["000000001"]
     assert store.load() is not None
+
+
+def test_a_kill_while_a_checkpoint_of_the_same_step_is_replaced_loses_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = CheckpointStore(tmp_path)
+    store.save(1, state(1.0))
+    rename = pathlib.Path.rename
+
+    def killed_between(path: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
+        if target == tmp_path / "000000001":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pathlib.Path, "rename", killed_between)
+        with pytest.raises(KeyboardInterrupt):
+            store.save(1, state(2.0))
+    loaded = CheckpointStore(tmp_path).load()
+    assert loaded is not None
+    assert float(loaded["tensors"]["w"][0, 0]) == 1.0
+    assert [p.name for p in tmp_path.iterdir()] == ["000000001"]
+
+
+def test_a_damaged_checkpoint_does_not_count_as_a_generation(tmp_path: pathlib.Path) -> None:
+    store = CheckpointStore(tmp_path)
+    for step in (1, 2, 9):
+        store.save(step, state(float(step)))
+    (store.path(9) / "state.json").write_text("{")
+    again = CheckpointStore(tmp_path, lambda _: None)
+    again.load()  # goes on from 2
+    again.save(3, state(3.0))
+    assert again.steps() == [2, 3]
+
+
+def run_state(value: float) -> dict[str, Any]:
+    tensors = {"network": {"w": torch.full((2,), value)}, "target": {"w": torch.zeros(2)}}
+    return {**state(), "learner": {"tensors": tensors}}
+
+
+def test_reading_the_weights_leaves_a_run_that_is_writing_alone(tmp_path: pathlib.Path) -> None:
+    store = CheckpointStore(tmp_path / "checkpoints")
+    store.save(1, run_state(1.0))
+    store.save(2, run_state(2.0))
+    being_written = tmp_path / "checkpoints" / ".tmp-000000003-4711"
+    being_written.mkdir()
+    (store.path(2) / "replay.chunks-000000.chunks").unlink()  # the replay is none of its business
+    assert load_network_weights(tmp_path)["w"].tolist() == [2.0, 2.0]
+    assert being_written.exists()
+    (store.path(2) / "tensors.safetensors").write_bytes(b"x")
+    said: list[str] = []
+    assert load_network_weights(tmp_path, said.append)["w"].tolist() == [1.0, 1.0]
+    assert said[0].startswith("checkpoint 2 is damaged")
+
+
+def test_averaged_weights_are_the_ones_to_act_with(tmp_path: pathlib.Path) -> None:
+    saved = run_state(1.0)
+    saved["learner"]["tensors"]["average"] = {"w": torch.full((2,), 5.0)}
+    CheckpointStore(tmp_path / "checkpoints").save(1, saved)
+    assert load_network_weights(tmp_path)["w"].tolist() == [5.0, 5.0]
 
 
 def test_unchanged_chunks_are_linked_and_changed_ones_written(tmp_path: pathlib.Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import pathlib
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from agent_fakes import CorridorEnv, DiaryEnv, replay
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -16,10 +18,11 @@ from r2d3.config import Config, make_config
 from r2d3.environments import (
     FIRST_EVALUATION_SEED,
     EpisodeStream,
+    environment_args,
     evaluation_seed,
     find_environment,
-    make_environment,
     make_environments,
+    success_of,
     training_seed,
 )
 from r2d3.errors import UserError
@@ -206,6 +209,58 @@ def test_nan_from_an_environment_is_counted_and_not_learned_from() -> None:
     assert torch_finite(a)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_nan_in_an_episodes_first_observation_spoils_that_episode_not_the_one_before(
+    mode: AutoresetMode,
+) -> None:
+    s = stream(mode, count=1, length=5)
+    a, store, _ = actor(s, settings(actors=1))
+    bad_env = s.envs.envs[0].unwrapped  # type: ignore[attr-defined]
+    for _ in range(40):
+        bad_env.first_observation = np.nan if bad_env.episode == 2 else None
+        a.step()
+    assert a.bad_steps == 1
+    batch = store.new_batch(400)
+    store.read(store.draw(400), batch, np.arange(400))
+    learned_from = set(batch.observations["observation"][:, :-1, 0][batch.mask > 0].tolist())
+    assert {1.0, 2.0, 4.0} <= learned_from
+    assert 3.0 not in learned_from
+    assert torch_finite(a)
+
+
+@pytest.mark.parametrize("too_large", [float("inf"), 1e300])
+def test_a_reward_beyond_float32_is_as_bad_as_nan(too_large: float) -> None:
+    s = stream(AutoresetMode.DISABLED, count=1, length=5)
+    a, store, _ = actor(s, settings(actors=1, clip_rewards=False))
+    bad_env = s.envs.envs[0].unwrapped  # type: ignore[attr-defined]
+    bad_env.nan = too_large
+    for step in range(40):
+        bad_env.nan_at = 0 if step == 12 else None
+        a.step()
+    assert a.bad_steps == 1
+    assert np.isfinite(store.tree.total)
+
+
+def test_an_observation_beyond_all_measure_spoils_its_episode_alone() -> None:
+    """It is finite, but what the network makes of it is not: a NaN in a state would stay."""
+    s = stream(AutoresetMode.DISABLED, count=2, length=5)
+    a, store, _ = actor(s, settings(actors=2))
+    bad_env = s.envs.envs[1].unwrapped  # type: ignore[attr-defined]
+    torso = a.policy.network.torsos["observation"]
+    torso.forward = lambda x: torch.where(x > 1e38, torch.nan, x)
+    for _ in range(40):
+        bad_env.first_observation = 3e38 if bad_env.episode == 2 else None
+        a.step()
+    assert a.bad_steps == 1
+    assert torch_finite(a)
+    assert np.isfinite(store.tree.total)
+
+
+def test_an_environment_that_does_not_speak_of_success_is_not_taken_to_have_failed() -> None:
+    infos = {"success": np.array([True, False]), "_success": np.array([True, False])}
+    assert [success_of(infos, i) for i in (0, 1)] == [True, None]
+
+
 def torch_finite(a: Actor) -> bool:
     return bool(np.isfinite(a.policy.state_rows()).all())
 
@@ -229,15 +284,56 @@ def test_unknown_environments_are_a_users_mistake() -> None:
         find_environment("NoSuchThing-v0")
 
 
+def test_an_environment_of_ones_own_module(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/own-environment.md says: module:Id-v0."""
+    (tmp_path / "my_envs.py").write_text(
+        "import gymnasium\ngymnasium.register('Mine-v0', entry_point='agent_fakes:DiaryEnv')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert make_environments("my_envs:Mine-v0", 2, {}).num_envs == 2
+    with pytest.raises(UserError, match="no_such_module"):
+        find_environment("no_such_module:Mine-v0")
+
+
+def test_a_wrong_argument_of_an_environment_is_a_users_mistake() -> None:
+    """Whatever it raises: FrozenLake says KeyError."""
+    with pytest.raises(UserError, match=r"FrozenLake-v1.*9x9"):
+        make_environments("FrozenLake-v1", 1, {"map_name": "9x9"})
+
+
+def test_actions_may_start_anywhere() -> None:
+    taken: list[int] = []
+
+    class Late(DiaryEnv):
+        def __init__(self) -> None:
+            super().__init__(5)
+            self.action_space = gym.spaces.Discrete(3, start=7)
+
+        def step(self, action: int) -> Any:
+            taken.append(int(action))
+            return super().step(action - 7)
+
+    s = EpisodeStream(SyncVectorEnv([Late], autoreset_mode=AutoresetMode.DISABLED), lambda i, e: e)
+    a, store, _ = actor(s, settings(actors=1, epsilon_power=1.0, epsilon_base=1.0))
+    for _ in range(40):
+        a.step()
+    assert set(taken) == {7, 8, 9}
+    batch = store.new_batch(200)
+    store.read(store.draw(200), batch, np.arange(200))
+    assert set(batch.action[batch.mask > 0].tolist()) == {0, 1, 2}
+
+
 def test_continuous_actions_are_refused() -> None:
     envs = gym.make_vec("Pendulum-v1", num_envs=1, vectorization_mode="sync")
     with pytest.raises(UserError, match="Discrete"):
         EpisodeStream(envs, lambda i, e: 0)
 
 
-def test_an_environment_of_a_module_is_found_by_its_name() -> None:
-    env = make_environment("ray_fakes:TestStamp-v0", {"pause": 0.0})
-    observation, _ = env.reset(seed=0)
-    assert observation.shape == (2,)
-    with pytest.raises(UserError, match="not installed"):
-        make_environment("nowhere_at_all:TestStamp-v0", {})
+def test_a_native_batch_is_used_with_every_setting_of_ours() -> None:
+    """Stepped one by one, the same environments are several times slower."""
+    args = environment_args('{"height": 36, "width": 48}', max_episode_steps=600)
+    envs = make_environments("HardEight/WallSensor-v0", 2, args)
+    assert type(envs).__name__ == "HardEightVectorEnv"
+    envs.close()

@@ -103,6 +103,18 @@ def test_loss_and_priorities_equal_a_slow_obvious_version() -> None:
     np.testing.assert_allclose(got, priorities, rtol=1e-4)
 
 
+def test_a_stored_state_is_where_the_burn_in_starts() -> None:
+    """Told apart by their states alone; without the setting they are not looked at."""
+    for stored, differ in ((True, True), (False, False)):
+        c = config(stored_state=stored)
+        losses_of = []
+        for filled_with in (0.0, 2.0):
+            b = batch(c)
+            b.state = np.full((c.batch_size, 2, c.hidden), filled_with, np.float32)
+            losses_of.append(learner(c).step(b)[0]["loss"])
+        assert (losses_of[0] != losses_of[1]) == differ
+
+
 def test_a_step_moves_the_weights_downhill() -> None:
     c = config(learning_rate=1e-2, target_period=1000)
     a, b = learner(c), batch(c)

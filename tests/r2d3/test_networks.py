@@ -19,6 +19,7 @@ from r2d3.torsos import (
     PIXEL_SPREAD,
     ConvTorso,
     GridTorso,
+    make_torso,
     resnet_layers,
     small_cnn_layers,
 )
@@ -161,6 +162,42 @@ def test_kinds_of_observations() -> None:
     )
     values, _ = q.unroll(x, q.initial_state(2))
     assert values.shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize("name", ["keys", "a.b", "training", "forward", "ordinary"])
+def test_an_observation_may_have_any_name(name: str) -> None:
+    spec = observation_spec(gym.spaces.Dict({name: gym.spaces.Box(-1.0, 1.0, (2,))}))
+    net = AgentNetwork(
+        spec, 3, torso="mlp", core="lstm", head="dueling", features=4, hidden=4, layer_norm=True
+    )
+    some = Inputs({name: torch.zeros(1, 2, 2)}, torch.zeros(1, 2).long(), torch.zeros(1, 2))
+    assert net.unroll(some, net.initial_state(1))[0].shape == (1, 2, 3)
+
+
+@pytest.mark.parametrize("stack", [(), (4,)])
+@pytest.mark.parametrize("channels", [(), (3,)])
+@pytest.mark.parametrize("torso", ["cnn", "resnet"])
+def test_grey_and_stacked_pictures_are_the_same_picture_in_another_order(
+    torso: str, channels: tuple[int, ...], stack: tuple[int, ...]
+) -> None:
+    """As Gymnasium's GrayscaleObservation and FrameStackObservation give them."""
+    shape = (*stack, 36, 48, *channels)
+    [field] = observation_spec(gym.spaces.Box(0, 255, shape, np.uint8)).fields
+    assert field.kind == "pixels"
+    frames = torch.randint(0, 256, (2, *shape), dtype=torch.uint8)
+    made = make_torso(field, torso, 8)
+    plain = frames if stack else frames[:, None]
+    plain = plain if channels else plain[..., None]
+    plain = plain.permute(0, 2, 3, 1, 4).flatten(3)  # [N, h, w, frames x channels]
+    [usual] = observation_spec(gym.spaces.Box(0, 255, tuple(plain.shape[1:]), np.uint8)).fields
+    other = make_torso(usual, torso, 8)
+    other.load_state_dict(made.state_dict())
+    torch.testing.assert_close(made(frames), other(plain), atol=1e-4, rtol=1e-4)
+
+
+def test_a_small_board_is_no_picture() -> None:
+    [field] = observation_spec(gym.spaces.Box(0, 255, (20, 10), np.uint8)).fields
+    assert field.kind == "vector"
 
 
 def test_a_category_counts_from_zero_inside() -> None:

@@ -23,12 +23,12 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from r2d3 import losses
 from r2d3.actor import Actor
 from r2d3.config import make_config
-from r2d3.demos import demonstration_replay
-from r2d3.environments import EpisodeStream
+from r2d3.demos import demonstration_replay, load_demonstrations, save_demonstrations
+from r2d3.environments import EpisodeStream, make_environment
 from r2d3.errors import UserError
 from r2d3.launch import acting_thread, inline, loop
 from r2d3.launch.acting_thread import ActingThread
-from r2d3.launch.parts import make_network
+from r2d3.launch.parts import build, make_network
 from r2d3.learner import Learner
 from r2d3.mixture import DemoMixture
 from r2d3.rate_limiter import RateLimiter
@@ -88,20 +88,61 @@ def test_fault_02_values_are_bootstrapped_at_the_start_and_not_past_the_end() ->
         assert target.item() == expected
 
 
-def test_fault_02_the_learner_itself_stops_at_terminal_steps() -> None:
-    """Two episodes alike but for their ends have different errors in the last step."""
+@pytest.mark.parametrize("terminated", [True, False])
+def test_fault_02_the_learner_bootstraps_at_the_first_step_but_not_past_the_end(
+    terminated: bool,
+) -> None:
+    """An episode of one step, which is the first and the last: the error, worked by hand."""
+    learner, batch, error = one_step(terminated)
+    _, priorities = learner.step(batch)
+    np.testing.assert_allclose(priorities, abs(error), rtol=1e-4)
+    assert abs(error - one_step(not terminated)[2]) > 0.01  # how it ended makes a difference
+
+
+def one_step(terminated: bool) -> tuple[Learner, SequenceBatch, float]:
+    """A learner, an episode of one step that earned 7, and the error the loss must find in it."""
     c = settings(demo_ratio=1.0)
     torch.manual_seed(0)
     learner = Learner(make_network(c, SPEC, 3), c)
+    with torch.no_grad():  # far from zero, and not of one mind about the best action
+        for net, shift in ((learner.network, 0.2), (learner.target, -0.4)):
+            for parameter in net.parameters():
+                parameter.add_(shift * torch.randn_like(parameter))
+    e = episode(1, terminated=terminated)
+    e.rewards[:] = 7.0
+    batch = rows_of(demos(e), 1)
+    batch.is_demo[:] = True
+    inputs = learner._inputs(batch).slice(c.burn_in, c.burn_in + 2)
     with torch.no_grad():
-        for parameter in learner.target.parameters():
-            parameter.add_(0.5)  # so that values are far from zero
-    found = []
-    for terminated in (True, False):
-        _, priorities = learner.step(rows_of(demos(episode(3, terminated=terminated)), 8))
-        assert priorities is not None
-        found.append(float(priorities[0]))
-    assert abs(found[0] - found[1]) > 0.1
+        q = learner.network.unroll(inputs, learner.network.initial_state(1))[0][0]
+        q_target = learner.target.unroll(inputs, learner.target.initial_state(1))[0][0]
+    worth = losses.clip_asymmetrically(torch.tensor(7.0))
+    if not terminated:
+        worth = worth + c.discount * losses.unrescale(q_target[1, q[1].argmax()])
+    assert q[1].argmax() != q_target[1].argmax()
+    return learner, batch, float(q[0, e.actions[0]] - losses.rescale(worth))
+
+
+@pytest.mark.parametrize("ends", ["terminated", "truncated"])
+def test_fault_02_an_actors_episodes_end_as_the_environment_says(ends: str) -> None:
+    actor, store = acting(ends=ends)
+    for _ in range(30):
+        actor.step()
+    batch = rows_of(store, 100)
+    last_seen = batch.observations["observation"][:, :-1, 1] == 8  # of nine steps
+    expected = last_seen & (batch.mask > 0) if ends == "terminated" else False
+    assert ((batch.mask > 0) & last_seen).any()
+    np.testing.assert_array_equal(batch.terminal > 0, expected)
+
+
+@pytest.mark.parametrize("terminated", [True, False])
+def test_fault_01_and_fault_02_a_dataset_is_read_as_it_was_written(terminated: bool) -> None:
+    e = episode(6, terminated=terminated)
+    dataset = f"test/faults/{terminated}-v0".lower()
+    save_demonstrations(dataset, [e], make_environment("TestDiary-v0", {}))
+    [read] = load_demonstrations(dataset, SPEC, 3)
+    np.testing.assert_array_equal(read.rewards, e.rewards)
+    assert read.terminated == terminated
 
 
 def test_fault_03_demonstrations_priorities_and_weights_are_real() -> None:
@@ -126,6 +167,16 @@ def test_fault_03_demonstrations_priorities_and_weights_are_real() -> None:
     assert batch.is_demo[likelier]
     if last in weights and first in weights and last != first:
         assert weights[last] < weights[first]
+    # Every priority went to the sequence that earned it, and all weights share one largest.
+    given = np.linspace(1.0, 3.0, 64)[demo_origin.rows]
+    latest = dict(zip(demo_origin.draw.slots.tolist(), given.tolist(), strict=True))
+    for slot, priority in latest.items():
+        assert demo_store.tree.get(np.array([slot]))[0] == pytest.approx(priority**0.9)
+    mixed, origins = mixture.sample(0.5)
+    raw = np.ones(64)
+    for o in origins:
+        raw[o.rows] = (o.draw.size * o.draw.probabilities) ** -0.6
+    np.testing.assert_allclose(mixed.weight, raw / raw.max(), rtol=1e-5)
 
 
 def test_fault_04_arguments_of_the_loss_cannot_be_swapped_and_extras_are_off() -> None:
@@ -134,13 +185,24 @@ def test_fault_04_arguments_of_the_loss_cannot_be_swapped_and_extras_are_off() -
     assert {n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY} == {"n", "rescaled"}
     for preset in ("laptop", "workstation", "paper"):
         c = make_config(env="x", demos="d", preset=preset)
-        assert (c.margin_weight, c.stored_state, c.averaged_weights) == (0.0, False, 0.0)
+        assert (c.margin_weight, c.stored_state) == (0.0, False)
         assert (c.warmup_steps, c.demo_ratio_steps) == (0, 0)
+        # Changes no loss, and the laptop needs it: docs/learning.md.
+        assert c.averaged_weights == (0.99 if preset == "laptop" else 0.0)
     # Rewards and values are no longer the same shape, so a swap of those two fails too.
     with pytest.raises((RuntimeError, IndexError)):
         losses.n_step_targets(
             torch.ones(1, 4), torch.ones(1, 4), torch.ones(1, 4), torch.ones(1, 4), 2
         )
+
+
+@pytest.mark.parametrize("terminated", [True, False])
+def test_fault_04_the_learner_puts_every_argument_in_its_place(terminated: bool) -> None:
+    """The loss of one step is half its squared error: no margin, no L2, nothing exchanged."""
+    learner, batch, error = one_step(terminated)
+    metrics, _ = learner.step(batch)
+    assert metrics["loss"] == pytest.approx(0.5 * error**2, rel=1e-4)
+    assert learner.optimizer.defaults["weight_decay"] == 0
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])
@@ -151,10 +213,14 @@ def test_fault_05_episodes_shorter_than_a_sequence_are_kept_and_trained(steps: i
     assert set(seen.astype(int).tolist()) == set(range(steps))
 
 
-def test_fault_06_padding_counts_in_no_loss_priority_or_weight() -> None:
-    c = settings()
+@pytest.mark.parametrize("terminated", [True, False])
+@pytest.mark.parametrize("agent", ["r2d3", "bc"])
+def test_fault_06_padding_counts_in_no_loss_priority_or_weight(
+    agent: str, terminated: bool
+) -> None:
+    c = settings() if agent == "r2d3" else settings(agent="bc", demo_ratio=1.0)
     torch.manual_seed(0)
-    batch = rows_of(demos(episode(2)), 8)
+    batch = rows_of(demos(episode(2, terminated=terminated)), 8)
 
     def outcome(b: SequenceBatch) -> tuple[float, np.ndarray]:
         torch.manual_seed(0)
@@ -186,9 +252,11 @@ def test_fault_06_padding_counts_in_no_loss_priority_or_weight() -> None:
     assert one.item() == padded.item()
 
 
-def acting(count: int = 2, **more: Any) -> tuple[Actor, PrioritisedReplay]:
+def acting(
+    count: int = 2, ends: str = "terminated", **more: Any
+) -> tuple[Actor, PrioritisedReplay]:
     c = settings(agent="r2d2", demos="", demo_ratio=0.0, actors=count, **more)
-    envs = SyncVectorEnv([lambda: DiaryEnv(9)] * count, autoreset_mode=AutoresetMode.DISABLED)
+    envs = SyncVectorEnv([lambda: DiaryEnv(9, ends)] * count, autoreset_mode=AutoresetMode.DISABLED)
     stream = EpisodeStream(envs, lambda i, e: 10 * i + e)
     store = replay(SHAPE, capacity=200, state_size=8 if c.stored_state else 0)
     torch.manual_seed(0)
@@ -234,17 +302,33 @@ def test_fault_07_no_gradient_flows_through_the_burn_in() -> None:
 
 def test_fault_07_burn_in_never_reads_the_episode_before() -> None:
     """Sequences that start an episode start from zero, whatever lies where their padding is."""
-    c = settings()
+    c = settings(overlap=5)  # neighbours 3 apart, so padding may cover a part of the burn-in
     network = make_network(c, SPEC, 3)
-    batch = rows_of(demos(episode(12), episode(12, 1)), 16)
-    batch.observations["observation"][:, :4][batch.left_pad == 4] = 33.0
-    x = Learner(network, c)._inputs(batch).slice(0, 4)
-    state = network.burn_in(x, torch.from_numpy(batch.left_pad))
-    started = torch.from_numpy(batch.left_pad == 4)
-    assert started.any()
-    assert (~started).any()
-    assert (state[0][started] == 0).all()
-    assert (state[0][~started] != 0).any()
+    batch = rows_of(demos(episode(12), episode(12, 1), overlap=5), 32)
+    assert set(batch.left_pad.tolist()) == {0, 1, 4}
+    assert (batch.observations["observation"][:, :4][padding(batch)[:, :4]] == 0).all()
+
+    def burnt_in() -> list[np.ndarray]:
+        x = Learner(network, c)._inputs(batch).slice(0, 4)
+        return [s.numpy() for s in network.burn_in(x, torch.from_numpy(batch.left_pad))]
+
+    before = burnt_in()
+    batch.observations["observation"][:, :4][padding(batch)[:, :4]] = 33.0
+    for was, now in zip(before, burnt_in(), strict=True):
+        np.testing.assert_array_equal(now, was)
+        assert (now[batch.left_pad == 4] == 0).all()
+        assert (now[batch.left_pad == 1] != 0).any()
+
+
+def padding(batch: SequenceBatch) -> np.ndarray:
+    return np.arange(batch.mask.shape[1])[None] < batch.left_pad[:, None]
+
+
+def test_fault_07_an_actors_state_begins_anew_with_each_episode() -> None:
+    actor, _ = acting()
+    for _ in range(9):
+        actor.step()
+    assert (actor.policy.state_rows() == 0).all()
 
 
 def test_fault_08_a_ratio_below_one_in_a_batch_is_possible() -> None:
@@ -274,11 +358,39 @@ def test_fault_09_the_replay_and_its_counters_survive_a_stop() -> None:
     np.testing.assert_array_equal(batches[0].reward, batches[1].reward)
 
 
+def test_fault_09_a_resumed_run_has_its_replays_and_its_ratio(tmp_path: pathlib.Path) -> None:
+    dataset = "test/faults/resumed-v0"
+    save_demonstrations(dataset, [episode(9, 7)], make_environment("TestDiary-v0", {}))
+    c = settings(
+        demos=dataset, out=str(tmp_path), actors=2, threads=0, min_replay=5, learner_steps=9,
+        evaluate_every=0, final_episodes=0, tensorboard=False, samples_per_insert=4.0,
+    )  # fmt: skip
+    stopped, resumed = (inline.Run(c, Reporter(io.StringIO())) for _ in range(2))
+    stopped.start()
+    stopped.train()
+    resumed.resume()
+    for replay_name in ("agent_replay", "demo_replay"):
+        one, other = getattr(stopped.parts, replay_name), getattr(resumed.parts, replay_name)
+        assert len(one) == len(other) > 0
+        assert one.next_key == other.next_key
+        assert len(set(one.tree.sums.tolist())) > 3  # priorities are not all alike
+        np.testing.assert_array_equal(one.tree.sums, other.tree.sums)
+    assert resumed.parts.limiter.balance == stopped.parts.limiter.balance
+    assert resumed.parts.limiter.sampled == 9 * 8
+    resumed.parts.close()
+
+
 def test_fault_10_capacity_is_in_bytes_too_and_its_size_is_known() -> None:
     noise = np.random.default_rng(0)
     limit = 4_000
     store = replay(SHAPE, capacity=10_000, capacity_bytes=limit)
     writer = SequenceWriter(SHAPE, ChunkCodec(SPEC), store)
+    # And the setting reaches the replay that a run builds.
+    c = settings(agent="r2d2", demos="", demo_ratio=0.0, actors=1, replay_gib=0.25)
+    parts = build(c, "cpu", lambda _: None)
+    assert parts.agent_replay is not None
+    assert parts.agent_replay.capacity_bytes == 1 << 28
+    parts.close()
     for _ in range(60):
         e = episode(9)
         e.observations["observation"] = noise.normal(size=(10, 2)).astype(np.float32)
@@ -291,10 +403,13 @@ def test_fault_10_capacity_is_in_bytes_too_and_its_size_is_known() -> None:
 def test_fault_11_waiting_is_seen_and_ends_with_a_reason() -> None:
     """An actor that dies must not leave the learner waiting for ever without a word."""
     actor, store = acting()
+    with pytest.raises(ValueError, match="empty replay"):
+        store.draw(1)
     limiter = RateLimiter(1.0, 1_000_000, 16.0)
     assert limiter.waiting(8) == "learner waits: 0 of 1000000 first sequences"
 
     def broken() -> int:
+        time.sleep(0.2)
         raise UserError("the simulator is gone")
 
     actor.step = broken  # type: ignore[method-assign]
@@ -308,7 +423,7 @@ def test_fault_11_waiting_is_seen_and_ends_with_a_reason() -> None:
 
     with pytest.raises(UserError, match="the simulator is gone"):
         wait()
-    assert limiter.waited_s["learner"] >= 0.0
+    assert limiter.waited_s["learner"] > 0.0
     assert not any(t.name == "acting" and t.is_alive() for t in threading.enumerate())
 
 
@@ -322,7 +437,12 @@ def test_fault_11_an_environment_that_hangs_ends_the_run_with_a_reason(
     run.start()
     assert run.parts.actor is not None
     for_ever = threading.Event()
-    run.parts.actor.step = lambda: int(for_ever.wait(60.0))  # type: ignore[method-assign]
+
+    def hang() -> int:
+        for_ever.wait(20.0)
+        raise AssertionError("nobody gave up waiting")
+
+    run.parts.actor.step = hang  # type: ignore[method-assign]
     before = time.monotonic()
     with pytest.raises(UserError, match=r"nothing moved .* learner waits: 0 of 200 first"):
         run.train()

@@ -15,6 +15,24 @@ def _minari_in_a_folder_of_our_own(tmp_path, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
 
 
+def test_actions_that_start_elsewhere_count_from_zero_inside():
+    class Late(gym.ActionWrapper):
+        def __init__(self, env):
+            super().__init__(env)
+            self.action_space = gym.spaces.Discrete(2, start=5)
+
+        def action(self, action):
+            return action - 5
+
+    env = Recorder(Late(gym.make("CartPole-v1")))
+    env.reset(seed=0)
+    for action in (5, 6, 6):
+        env.step(action)
+    env.save("test/late-v0")
+    [episode] = load_demonstrations("test/late-v0", observation_spec(env.observation_space), 2)
+    assert episode.actions.tolist() == [0, 1, 1]
+
+
 @pytest.mark.parametrize("data_format", ["arrow", "hdf5"])
 def test_recorded_episodes_are_what_was_played(data_format):
     env = Recorder(gym.make("CartPole-v1"))

@@ -174,6 +174,57 @@ def test_an_error_while_acting_reaches_the_user(tmp_path: pathlib.Path) -> None:
         training.train()
 
 
+# -- before and between ----------------------------------------------------------------------
+
+
+def test_checkpoints_are_also_written_while_the_replay_fills(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the paper's preset an hour or more; a kill must not lose that."""
+    training = Run(settings(tmp_path, checkpoint_minutes=1e-6), Reporter(io.StringIO()))
+    training.start()
+
+    def killed() -> None:
+        if training._decisions() >= 40:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_report_now_and_then", killed)
+    with pytest.raises(KeyboardInterrupt):
+        training.train()
+    assert training.parts.learner.steps == 0
+    run(settings(tmp_path / "whole"))
+    _, said = run(settings(tmp_path), resume=True)
+    assert "resumed at learner step 0, decision 36" in said
+    assert comparable(tmp_path) == comparable(tmp_path / "whole")
+
+
+def test_acting_starts_with_what_the_warm_up_has_learned(tmp_path: pathlib.Path) -> None:
+    config = settings(
+        tmp_path, agent="r2d3", demos=walk_right(), warmup_steps=7, learner_steps=7,
+        actor_update_period=100,
+    )  # fmt: skip
+    training, _ = run(config)
+    assert training.parts.actor is not None
+    of_actor = training.parts.actor.policy.network.parameters()
+    newest = training.parts.learner.acting_network()
+    for a, b in zip(of_actor, newest.parameters(), strict=True):
+        np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_a_full_disk_is_told_in_a_line(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Run(settings(tmp_path), Reporter(io.StringIO()))
+    training.start()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(training.store, "save", full)
+    with pytest.raises(UserError, match=r"no checkpoint written: .*No space left"):
+        training.checkpoint()
+
+
 # -- NaN ---------------------------------------------------------------------------------------
 
 

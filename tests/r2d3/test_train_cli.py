@@ -7,12 +7,15 @@ import json
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 from r2d3.cli import evaluate, train, watch
 from r2d3.cli.parser import Parser
 from r2d3.config import PRESETS, Config, check, flag, make_config
 from r2d3.errors import UserError
+from r2d3.evaluator import save_video
+from r2d3.launch.inline import Run
 
 SMALL = (
     *("--agent", "r2d2", "--features", "8", "--hidden", "8", "--sequence-length", "8"),
@@ -133,6 +136,47 @@ def test_train_evaluate_and_resume(
     assert "resumed at learner step 12" in capsys.readouterr().out
     with pytest.raises(UserError, match="--hidden cannot change"):
         command(train, "--resume", "--out", out, "--hidden", "9")
+
+
+def test_a_resumed_run_is_checked_too(tmp_path: pathlib.Path) -> None:
+    c = make_config(env="TestDiary-v0", agent="r2d2")
+    (tmp_path / "config.json").write_text(c.to_json())
+    with pytest.raises(UserError, match="--threads"):
+        command(train, "--resume", "--out", str(tmp_path), "--threads", "7")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3"])
+def test_a_config_that_cannot_be_read_is_a_users_mistake(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(UserError, match=r"config\.json"):
+        command(evaluate, str(tmp_path))
+
+
+def test_results_that_cannot_be_written_are_a_users_mistake(tmp_path: pathlib.Path) -> None:
+    out = str(tmp_path / "run")
+    assert command(train, "TestDiary-v0", *SMALL, "--out", out) == 0
+    nowhere = str(tmp_path / "nowhere" / "e.json")
+    with pytest.raises(UserError, match="no such folder"):
+        command(evaluate, out, "--json", nowhere)
+    with pytest.raises(UserError, match="cannot be written"):
+        command(evaluate, out, "--episodes", "2", "--json", str(tmp_path))
+    a_file = tmp_path / "file"
+    a_file.touch()
+    for path in (a_file / "w.mp4", tmp_path / "w.nonsense", tmp_path):
+        with pytest.raises(UserError, match="no video can be written"):
+            save_video(path, [np.zeros((8, 8, 3), np.uint8)] * 2)
+
+
+def test_an_interrupt_says_whether_there_is_something_to_resume(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: Run) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "train", interrupted)
+    out = str(tmp_path / "run")
+    assert command(train, "TestDiary-v0", *SMALL, "--out", out) == 130
+    assert "before the first checkpoint" in capsys.readouterr().out
 
 
 def test_a_run_without_an_end_is_refused() -> None:

@@ -25,6 +25,18 @@ def test_a_gif_shows_every_step_in_real_time(made, tmp_path, r2d3):
     assert lasting == pytest.approx(1000 * ((steps + 1) / 15 + 1), abs=20)
 
 
+def test_all_pictures_of_a_gif_share_their_colours(made, tmp_path, r2d3):
+    """With a choice of colours for each, what stands still would flicker."""
+    out = tmp_path / "episode.gif"
+    assert r2d3("demos", "video", made, "--height", 96, "--out", out)[0] == 0
+    colours = set()
+    with Image.open(out) as film:
+        for k in range(film.n_frames):
+            film.seek(k)
+            colours |= {colour for _, colour in film.convert("RGB").getcolors(1 << 16)}
+    assert len(colours) <= 256
+
+
 def test_an_mp4_shows_every_step_in_real_time(made, tmp_path, r2d3):
     out = tmp_path / "episode.mp4"
     assert r2d3("demos", "video", made, "--height", 96, "--out", out)[0] == 0

@@ -1,9 +1,12 @@
 """Baseball: the stick by its end, raised; walk it into the ball; ball to the sensor; apple."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from hard_eight.native import constants as c
 from hard_eight.parts import Part, Sensor, Thing
+from hard_eight.tasks.baseball import PLINTH_HEIGHT
 
 from .player import DECISION, HAND, STRIDE, Plan, Player, Point, Stuck
 
@@ -74,8 +77,18 @@ class Expert(Player):
             points += [part.position + at * part.rotation[:, 0] for at in (-0.6, 0.6)]
         return any(self.point_in_view(point, part.geom.id) for point in points)
 
+    def place_in_view(self, thing: Thing, at: np.ndarray) -> bool:
+        """Of the ball on the plinth its upper part would show, beside the stick."""
+        if thing.name != "ball":
+            return super().place_in_view(thing, at)
+        left = 0.12 * np.array([-np.sin(self.world.yaw), np.cos(self.world.yaw), 0.0])
+        return any(self.point_in_view(at + (0, 0, 0.1) + side * left) for side in (-1, 0, 1))
+
     def _ball_is_up(self) -> bool:
-        return bool(self.ball.position[2] > self.plinth.position[2] + self.plinth.half[1])
+        """As far as has been seen: until it shows elsewhere, or no longer where it lay."""
+        if "ball" not in self.last_seen:
+            return True  # as on every seed
+        return "ball" in self.seen and bool(self.last_seen["ball"][2] > PLINTH_HEIGHT)
 
     # --- the stick ------------------------------------------------------------------------------
 
@@ -85,12 +98,13 @@ class Expert(Player):
             yield from self.walk_round(lambda: self.last_seen["stick"], stop=1.6)
             self._side = self._nearer_side()
             yield from self.grasp(self.stick, stand_off=0.9, at=lambda: self._end(self._side))
-        try:
-            yield from self._keeping(self.stick, self._swing())
-        finally:
-            self.seen.discard("ball")  # wherever it rolls, it must be found again
+        yield from self._keeping(self.stick, self._run_up())
+        with suppress(Stuck):  # the stick may slip out of the hand, and the ball fall all the same
+            yield from self._keeping(self.stick, self._poke())
+        yield from self._see_it_gone()
+        self.seen.discard("ball")  # wherever it rolls, it must be found again
 
-    def _swing(self) -> Plan:
+    def _run_up(self) -> Plan:
         yield from self._hold(*CARRY)
         yield from self._make_room(TURNING_STICK)
         yield from self.find(self.plinth)
@@ -99,7 +113,6 @@ class Expert(Player):
         yield from self.face(lambda: self.plinth.position)
         yield from self._hold(*POKE)
         yield from self.find(self.ball)
-        yield from self._poke()
 
     def _end(self, side: float) -> Point:
         """Where to hold the stick at one of its two ends."""
@@ -155,8 +168,16 @@ class Expert(Player):
             if not self._ball_is_up():
                 return
             if self.distance(self.plinth.position) < 0.8:
-                break
+                return
             yield self.turn_step(self.bearing(self.plinth.position), 0.05) or "forward"
+
+    def _see_it_gone(self) -> Plan:
+        """Look up from further off: from below, the plinth hides whether it still lies there."""
+        for _ in range(15):
+            if not self._ball_is_up():
+                return
+            turn = self.turn_step(self.bearing(self.plinth.position), 0.3)
+            yield turn or self.tilt_step(POKE[0], 0.2) or "back"
         raise Stuck("missed the ball")
 
     def _look_for_fallen_ball(self) -> Plan:

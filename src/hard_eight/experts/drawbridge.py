@@ -9,6 +9,8 @@ from hard_eight.tasks.drawbridge import FEWEST_ON_BEST, MOST_ON_ONE, NETWORK, PL
 
 from .player import Plan, Player, Point, Stuck, wrap
 
+LOWERED = -0.4  # pitch of the gaze that sees what lies on the floor a step ahead, rad
+
 
 class Expert(Player):
     def play(self) -> Plan:
@@ -82,8 +84,11 @@ class Expert(Player):
             yield from self._walk_over(apple.position)
 
     def _walk_over(self, spot: Point, stop: float = 0.3) -> Plan:
-        """Walk to a spot, past the key that lies on the platform, so as not to push it about."""
+        """Walk to a spot, past the key that lies on the platform: pushed, it might meet a post."""
         key = self.world[f"key_{self._platform()}"]
+        if self.world.held is None and key.name not in self.last_seen:
+            yield from self.face(lambda: spot, tolerance=0.3)
+            yield from self.tilt(LOWERED, 0.15)  # does it lie in the way?
         if self.world.held is None and key.name in self.seen and not key.is_destroyed:
             here, way = self.world.position[:2], np.array(spot[:2]) - self.world.position[:2]
             length = float(np.hypot(*way)) + 1e-6

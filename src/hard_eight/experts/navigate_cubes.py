@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,10 @@ BEFORE, BEHIND = WALL_X - 1.2, WALL_X + 1.3  # m, either side of the wall
 
 
 class Expert(Player):
-    column: int | None = None
-    pulls = 0
+    def reset(self, env: Any) -> None:
+        self.column: int | None = None
+        self.pulls = 0
+        super().reset(env)
 
     def play(self) -> Plan:
         ramp, apple = self.world["ramp"], self.world["apple"]

@@ -115,12 +115,16 @@ class Player:
             moved = float(np.abs(at - before).max())
             if moved > SAME_PLACE and (thing.is_held or self.shows(thing)):
                 self.last_seen[thing.name] = at
-            elif moved > NOT_THERE and self.point_in_view(before):
+            elif moved > NOT_THERE and self.place_in_view(thing, before):
                 self.seen.discard(thing.name)
 
     def in_view(self, part: Part) -> bool:
         """Whether the middle of a part is in the picture with nothing in between."""
         return self.point_in_view(part.position, part.geom.id)
+
+    def place_in_view(self, thing: Thing, at: np.ndarray) -> bool:
+        """Whether one would see the thing if it still were where it was."""
+        return self.point_in_view(at)
 
     def shows(self, thing: Thing) -> bool:
         """Whether anything of it is in the picture: its middle, or that of a face or an end."""

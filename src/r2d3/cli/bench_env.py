@@ -20,9 +20,10 @@ very calls of MuJoCo's mj_step that the environments make, taken by a clock roun
 they play; 'ratio' is a decision's whole time, resets aside, in multiples of it. 'drawing' is the
 same scenes drawn once more. 'rules' is the rest of the one compiled call: hand, sensors, doors.
 'python' is what is outside that call. Decisions that other processes interrupt are left out of this
-account. 'start' is a fresh process, from the first import to the first picture, its compiled code
-already on the disk. 'x 1.20 on 1.3 cores' stands where other processes left the threads so little
-of the machine. Nothing is pinned to a core: for that, run it under taskset.
+account, or it says that they are in it. 'start' is a fresh process, from the first import to the
+first picture, its compiled code already on the disk. 'x 1.20 on 1.3 cores' stands where other
+processes left the threads so little of the machine. Nothing is pinned to a core: for that, run it
+under taskset.
 """
 EPILOG = """\
 examples:
@@ -115,6 +116,9 @@ def _print(reports: list[dict[str, Any]], batch: int) -> None:
         print()
         print(f"{form}: microseconds a decision")
         _table([("task", lambda r: r["task"]), *_parts(form)], reports)
+        disturbed = [r["task"] for r in reports if r["breakdown"][form]["disturbed"]]
+        if disturbed:
+            print(f"Other processes' time is in the figures of {', '.join(disturbed)}.")
     share = min(report["cpu_share"] for report in reports)
     if share < BUSY:
         print()

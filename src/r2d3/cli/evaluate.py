@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import pathlib
 
 from r2d3.cli.runs import load_trained_network, read_config
 from r2d3.errors import UserError
@@ -28,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--episodes must be at least 1, not {args.episodes}")
     if not 0.0 <= args.epsilon <= 1.0:
         raise UserError(f"--epsilon must lie in 0..1, not {args.epsilon:g}")
+    if args.json and not pathlib.Path(args.json).parent.is_dir():
+        raise UserError(f"--json {args.json}: there is no such folder")  # said before the wait
     config = read_config(args.run)
     from r2d3.evaluator import Evaluator
     from r2d3.machine import prepare
@@ -40,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     for name, value in result.items():
         print(f"{name:20s} {value:.4g}")
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"run": args.run, **result}, file, indent=1)
+        try:
+            pathlib.Path(args.json).write_text(json.dumps({"run": args.run, **result}, indent=1))
+        except OSError as error:
+            raise UserError(f"--json {args.json} cannot be written: {error}") from None
     return 0

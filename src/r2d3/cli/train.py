@@ -7,7 +7,7 @@ import dataclasses
 import pathlib
 import typing
 
-from r2d3.config import AGENTS, PRESET_HELP, PRESETS, Config, flag, make_config
+from r2d3.config import AGENTS, PRESET_HELP, PRESETS, Config, check, flag, make_config
 from r2d3.errors import UserError
 
 if typing.TYPE_CHECKING:
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         if page is not None:
             page.close(interrupted=True)
-        reporter.say(f"interrupted; go on with: r2d3 train --resume --out {config.out}")
+        reporter.say(_after_an_interrupt(config.out))
         return 130
     finally:
         reporter.close()
@@ -145,6 +145,12 @@ def _launcher(config: Config) -> typing.Any:
     from r2d3.launch.inline import Run
 
     return Run
+
+
+def _after_an_interrupt(out: str) -> str:
+    if any((pathlib.Path(out) / "checkpoints").glob("[0-9]*")):
+        return f"interrupted; go on with: r2d3 train --resume --out {out}"
+    return "interrupted before the first checkpoint: start again, with another --out"
 
 
 def _page_keeper(config: Config, say: typing.Callable[[str], None]) -> PageKeeper | None:
@@ -179,7 +185,9 @@ def _resumed_config(said: dict[str, typing.Any]) -> Config:
             f"{flag(refused[0])} cannot change when a run is resumed; only "
             + ", ".join(flag(name) for name in sorted(_RESUMABLE))
         )
-    return dataclasses.replace(config, **{name: said[name] for name in changed})
+    config = dataclasses.replace(config, **{name: said[name] for name in changed})
+    check(config)
+    return config
 
 
 def _reader(hint: type) -> typing.Callable[[str], typing.Any]:

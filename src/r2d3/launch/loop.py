@@ -93,6 +93,8 @@ class TrainingLoop(ABC):
                         f"stopped: nothing moved for {STALL_SECONDS:.0f} s; {self._waiting()}"
                     )
                 self._report_now_and_then()
+                if self._time_for_checkpoint():  # also while the replay fills, which may take hours
+                    self.checkpoint()
             self._stop_acting()
             self.checkpoint()
             return self._final_evaluation()
@@ -106,6 +108,8 @@ class TrainingLoop(ABC):
         while self.parts.learner.steps < self.config.warmup_steps and not self._finished():
             self._learn_once()
             self._report_now_and_then()
+            if self._time_for_checkpoint():
+                self.checkpoint()
 
     def _learn_once(self) -> None:
         learner, c = self.parts.learner, self.config
@@ -118,13 +122,14 @@ class TrainingLoop(ABC):
         if priorities is None:
             return
         DemoMixture.update_priorities(origins, priorities)
-        if learner.steps % c.actor_update_period == 0:
+        if learner.steps % c.actor_update_period == 0 or learner.steps == c.warmup_steps:
             self._publish()
         if learner.steps % c.log_every == 0:
             self._write_row()
         if c.evaluate_every and learner.steps % c.evaluate_every == 0:
             self._evaluate()
-        self._checkpoint_now_and_then()
+        if c.checkpoint_steps and learner.steps % c.checkpoint_steps == 0:
+            self.checkpoint()
 
     def _finished(self) -> bool:
         c = self.config
@@ -232,19 +237,17 @@ class TrainingLoop(ABC):
 
     # -- checkpoints ---------------------------------------------------------------------------
 
-    def _checkpoint_now_and_then(self) -> None:
-        c = self.config
-        due = c.checkpoint_minutes and (
-            time.monotonic() - self.last_checkpoint >= 60.0 * c.checkpoint_minutes
-        )
-        due = due or (c.checkpoint_steps and self.parts.learner.steps % c.checkpoint_steps == 0)
-        if due:
-            self.checkpoint()
+    def _time_for_checkpoint(self) -> bool:
+        seconds = 60.0 * self.config.checkpoint_minutes
+        return bool(seconds) and time.monotonic() - self.last_checkpoint >= seconds
 
     def checkpoint(self) -> None:
         with self._standing_still():
             state = self.state_dict()
-        self.store.save(self.parts.learner.steps, state)
+        try:
+            self.store.save(self.parts.learner.steps, state)
+        except OSError as error:  # the disk is full, most likely; the one before is still whole
+            raise UserError(f"no checkpoint written: {error}") from None
         self.last_checkpoint = time.monotonic()
 
     def state_dict(self) -> dict[str, Any]:

@@ -387,7 +387,8 @@ def test_random_play_falls_nowhere():
         assert np.isfinite(world.data.qpos).all()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 4, 5])
+# On the last two, the key lies on the way to where one looks out from, and near a post.
+@pytest.mark.parametrize("seed", [0, 1, 4, 5, 2**31 + 60, 2**31 + 65])
 def test_expert_takes_the_best_route_with_the_milestones_in_order(seed):
     env = new_env(seed)
     world = env.unwrapped.world

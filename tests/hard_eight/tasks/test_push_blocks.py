@@ -219,7 +219,8 @@ def test_only_the_matching_block_has_the_sensors_colour():
             assert tuple(world.rgb[world[part].geom.id]) == colours[0]
 
 
-@pytest.mark.parametrize("seed", [101, 102, 103, 104])
+# On the last, the block lies askew on the sensor: only the door shows that it is on.
+@pytest.mark.parametrize("seed", [101, 102, 103, 104, 2**31 + 90])
 def test_the_expert_wins_through_the_milestones_in_order(seed):
     env = gymnasium.make(TASK.gym_id, disable_env_checker=True)
     env.reset(seed=seed)

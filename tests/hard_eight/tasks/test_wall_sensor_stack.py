@@ -22,7 +22,7 @@ DOME_FROM = AVATAR_HEIGHT - c.BODY_RADIUS  # the body narrows above this height
 REACH = c.REACH_FAR + 2 * 0.2 * np.sqrt(3)  # eye to the far corner of a key held by a near one
 
 
-LONGEST_TOUCH = 0.7  # s, more than any loose key stays at the plate
+LONGEST_TOUCH = 0.7  # s, more than a loose key stays at the plate, but for the rarest toss
 
 
 def start(seed, frames=1):
@@ -334,6 +334,48 @@ def test_no_release_and_no_throw_outlasts_the_run_to_the_door():
         under_slab = np.array([[4.0 - 0.06 - c.BODY_RADIUS, y] for y in (-0.4, 0.0, 0.4)])
         way = np.linalg.norm(plate[:, None] - under_slab[None], axis=-1).min()
         assert way - REACH > run
+
+
+def test_nobody_tosses_a_key_up_the_plate_and_gets_to_the_door_backwards():
+    """The rarest toss: straight up, for up to 0.8 s at the plate, from a hand that points away from
+    the doorway, so that the legs go there at once. Key, avatar and open door are placed."""
+    rng = np.random.default_rng(0)
+
+    def sensor_x(seed):
+        world = TASK.build(seed)
+        return world["sensor"].position[0]
+
+    seed = max(range(100), key=sensor_x)  # nearest to the door
+    env, world = start(seed)
+    farthest, tossed = -4.0, 0
+    for _ in range(300):
+        env.reset(seed=seed)
+        world = env.unwrapped.world
+        key, door = world["first_key"], world["door"]
+        place(world, world["second_key"], (3.0, -2.5, 0.2))
+        quat = rng.normal(size=4) if rng.random() < 0.5 else (1, 0, 0, 0)
+        at = on_plate(world, quat, rng.uniform(0.35, 0.75), rng.uniform(-0.4, 0.4))
+        away = np.array([3.7, 0.0]) - at[:2]
+        away /= np.linalg.norm(away)
+        reach = rng.uniform(1.3, 1.85)
+        place_avatar(world, *(at[:2] + reach * away), np.arctan2(-away[1], -away[0]))
+        place(world, key, at, quat)
+        world.state[c.S_PITCH] = np.arctan2(at[2] - world.eye[2], reach)
+        names = ["grasp"]
+        names += rng.choice(["look_down", "back", "hand_farther"], rng.integers(10)).tolist()
+        names += rng.choice(["look_up", "look_up", "look_up", "back"], rng.integers(10)).tolist()
+        for name in names:
+            step(env, name if name == "grasp" else f"{name}_grasp")
+        if world.held is not key:
+            continue
+        tossed += 1
+        mocap = world.model.body_mocapid[door.body.id]
+        world.data.mocap_pos[mocap, 2] = 1.5 * door.height  # wide open
+        while 2.2 * door.openness > DOME_FROM:
+            step(env, "back")
+        farthest = max(farthest, world.position[0])
+    assert tossed > 100
+    assert -1.0 < farthest < 2.6  # the slab is at 4
 
 
 class Thrower(Player):

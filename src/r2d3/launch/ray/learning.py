@@ -215,11 +215,10 @@ class RayLoop(TrainingLoop):
 
     # -- checkpoints ---------------------------------------------------------------------------
 
-    def _checkpoint_now_and_then(self) -> None:
-        super()._checkpoint_now_and_then()
-        if self.replay is not None and self.replay.news:
-            # At once, lest a learner that is killed next forgets what a shard has lost.
-            self.checkpoint()
+    def _time_for_checkpoint(self) -> bool:
+        # When a shard has lost something at once, lest a learner that is killed next forgets it.
+        news = self.replay is not None and self.replay.news
+        return news or super()._time_for_checkpoint()
 
     def checkpoint(self) -> None:
         if self.replay is not None:
