@@ -66,7 +66,6 @@ def stages(network: str) -> dict[str, Any]:
 
     import torch
 
-    from r2d3.actor import Policy
     from r2d3.launch.parts import agent_replay, first_network, training_stream
     from r2d3.launch.ray.intake import Intake
     from r2d3.launch.ray.shipping import ShippingSink
@@ -86,8 +85,10 @@ def stages(network: str) -> dict[str, Any]:
     turn = iter(range(10**9))
     step = cost(lambda: stream.step(actions[next(turn) % 64]), 60) / count
 
-    policy = Policy(first_network(c, stream.spec, stream.actions), np.zeros(count), 0)
-    infer = cost(lambda: policy.act(stream.observations), 3 if network == "resnet" else 20) / count
+    infer = {
+        n: infer_s(c, stream, n, 96 // n if network == "resnet" else 640 // n)
+        for n in (1, 2, 4, 8, 16, 32)
+    }
 
     # Real pictures of real episodes: as compressible as what actors see.
     shape = SequenceShape(c.sequence_length, c.burn_in, c.overlap)
@@ -133,7 +134,8 @@ def stages(network: str) -> dict[str, Any]:
     return {
         "network": network,
         "env_us": step * 1e6,
-        "inference_us": infer * 1e6,
+        "inference_us": infer[count] * 1e6,
+        "inference_us_by_batch": {n: seconds * 1e6 for n, seconds in infer.items()},
         "compress_us": compress * 1e6,
         "bytes_per_step": sent / (240 * count),
         "sequences_per_step": sequences / (240 * count),
@@ -146,6 +148,16 @@ def stages(network: str) -> dict[str, Any]:
         "batch_bytes_compressed": sum(len(b) for row in draw.chunks for b, _ in row),
         "raw_bytes_per_step": replay.codec.bytes_per_step,
     }
+
+
+def infer_s(c: Config, stream: Any, count: int, times: int) -> float:
+    """Seconds a decision, `count` environments in one batch."""
+    from r2d3.actor import Policy
+    from r2d3.launch.parts import first_network
+
+    policy = Policy(first_network(c, stream.spec, stream.actions), np.zeros(count), 0)
+    seen = {name: array[:count] for name, array in stream.observations.items()}
+    return cost(lambda: policy.act(seen), times) / count
 
 
 def gpu_step(c: Config, stream: Any, batch: Any) -> float:
@@ -319,7 +331,7 @@ def whole(c: Config, seconds: float, acting: type | None = None) -> dict[str, An
                 "decisions_per_s": rate("decisions"),
                 "inserted_per_s": rate("inserted"),
                 "learner_steps_per_s": rate("learner_steps"),
-                "samples_per_insert": state["samples_per_insert"],
+                "samples_per_insert": 32 * rate("learner_steps") / max(rate("inserted"), 1e-9),
                 "learner_waited_share": rate("learner_waited_s"),
                 "cores": {role: (used[role] - had.get(role, 0.0)) / taken for role in used},
                 "waiting": state["waiting"],

@@ -15,6 +15,8 @@ import pathlib
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 BATCH, PERIOD, LENGTH, CAPACITY = 32, 40, 80, 500_000  # the paper's
 PER_INSERT = 1 / PERIOD  # sequences inserted per decision, long episodes
 
@@ -33,9 +35,18 @@ class Costs:
     weight_bytes: float
 
 
-def costs(found: dict[str, Any], network: str, actor_factor: float, insert: float) -> Costs:
+def decision_s(stage: dict[str, Any], environments: float) -> float:
+    """A decision's three stages, so many environments in a process: batches save inference."""
+    measured = {int(n): us for n, us in stage["inference_us_by_batch"].items()}
+    infer = np.interp(np.log(environments), np.log(list(measured)), list(measured.values()))
+    return float(stage["env_us"] + infer + stage["compress_us"]) * 1e-6
+
+
+def costs(
+    found: dict[str, Any], network: str, environments: float, actor_factor: float, insert: float
+) -> Costs:
     stage = next(s for s in found["stages"] if s["network"] == network)
-    alone = (stage["env_us"] + stage["inference_us"] + stage["compress_us"]) * 1e-6
+    alone = decision_s(stage, environments)
     # What a shard sends to the learner it has to pack first: as many bytes as a shipment's call.
     per_byte = found["ray"]["shipment_call_us"] * 1e-6 / found["ray"]["shipment_bytes"]
     batch_bytes = float(stage["batch_bytes_compressed"])
@@ -117,8 +128,8 @@ def measured_factors(found: dict[str, Any]) -> tuple[float, float]:
     """(what a decision costs an acting process beside its stages, a shard's cost of an insertion),
     from the run with one acting process and from the stubs: the rest is checked against these."""
     stage = found["stages"][0]
-    alone = (stage["env_us"] + stage["inference_us"] + stage["compress_us"]) * 1e-6
     first = found["whole"][0]
+    alone = decision_s(stage, 32 / first["processes"])
     factor = first["cores"]["actors"] / first["decisions_per_s"] / alone
     stubs = found["stub_runs"][0]
     return factor, stubs["cores"]["replay"] / stubs["inserted_per_s"]
@@ -141,8 +152,10 @@ def main() -> int:
     print(f"a decision costs an acting process {factor:.2f} times its three stages")
     print(f"an insertion costs a shard {insert * 1e6:.0f} us\n")
     checks = []
-    here = costs(found, found["stages"][0]["network"], factor, insert)
+    network = found["stages"][0]["network"]
+    here = costs(found, network, 32, factor, insert)
     for run in found["whole"]:
+        here = costs(found, network, 32 / run["processes"], factor, insert)
         cores = sum(run["cores"].values())
         decisions, steps = shared_machine(here, cores, run["samples_per_insert"])
         checks.append({
@@ -161,7 +174,7 @@ def main() -> int:
             "predicted_over_measured": inserted / run["inserted_per_s"],
         })  # fmt: skip
     networks = [s["network"] for s in found["stages"]]
-    big = costs(found, "resnet" if "resnet" in networks else networks[0], factor, insert)
+    big = costs(found, "resnet" if "resnet" in networks else networks[0], 32, factor, insert)
     predictions = [predict(big, size) for size in sizes(args.gpu_step)]
     for row in (*checks, *stub_checks, *predictions):
         for name, value in row.items():
