@@ -101,6 +101,7 @@ class RayLoop(TrainingLoop):
         )
         # The evaluation under way: what it will answer, the counters when it was asked for.
         self.asked: tuple[Any, dict[str, Any]] | None = None
+        self.asked_at = 0.0
         self.published: Any = None  # held, or the object store would drop it
 
     def begin(self) -> None:
@@ -155,6 +156,7 @@ class RayLoop(TrainingLoop):
             return
         video = self._video_due()
         self.asked = (self._ask(self.config.evaluation_episodes, video), self._counters())
+        self.asked_at = time.monotonic()
 
     def _ask(self, episodes: int, video: Any = None) -> Any:
         weights = weight_arrays(self.parts.learner.acting_network())
@@ -205,8 +207,14 @@ class RayLoop(TrainingLoop):
         }
 
     def _waiting(self) -> str:
-        silent = self.replay.silent() if self.replay is not None else []
-        return "; ".join([super()._waiting(), *silent])
+        words = [super()._waiting()]
+        if self.replay is not None:
+            words += self.replay.silent()
+        if self.asked is not None:
+            seconds = time.monotonic() - self.asked_at
+            if seconds > self.config.hang_seconds:
+                words.append(f"an evaluation has been going on for {seconds:.0f} s")
+        return "; ".join(words)
 
     def _report_now_and_then(self) -> None:
         if time.monotonic() - self.last_report >= self.reporter.seconds:

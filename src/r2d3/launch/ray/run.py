@@ -209,6 +209,7 @@ def connect(config: Config) -> None:
     needed += demand(config, "actor", "num_cpus") * max(config.actor_processes, 1)
     loopback = config.listen.startswith("127.") or config.listen == "::1"
     ray.init(
+        address="local",  # whatever RAY_ADDRESS says
         num_cpus=max(os.cpu_count() or 1, int(needed + 0.999)),
         include_dashboard=config.dashboard,
         object_store_memory=OBJECT_STORE_BYTES,

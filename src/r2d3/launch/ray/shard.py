@@ -73,6 +73,7 @@ class Heard:
     decisions: int = 0
     incarnations: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    failed_last: str = ""  # the incarnation that did
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,9 @@ class ReplayShard:
             heard.incarnations.append(incarnation)
         elif incarnation != heard.incarnations[-1]:
             return  # a late word from one that has been replaced
-        if note.failed:
+        if note.failed and heard.failed_last != incarnation:
             heard.failures.append(note.failed)
+            heard.failed_last = incarnation
         heard.note, heard.at = note, time.monotonic()
 
     def _reply(self) -> Reply:
