@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 BATCH, PERIOD, LENGTH, CAPACITY = 32, 40, 80, 500_000  # the paper's
+PROCESS_GB = 0.35  # resident, of an acting process with 32 Wall Sensors: as `top` said
 PER_INSERT = 1 / PERIOD  # sequences inserted per decision, long episodes
 
 
@@ -47,8 +48,8 @@ def costs(
 ) -> Costs:
     stage = next(s for s in found["stages"] if s["network"] == network)
     alone = decision_s(stage, environments)
-    # What a shard sends to the learner it has to pack first: as many bytes as a shipment's call.
-    per_byte = found["ray"]["shipment_call_us"] * 1e-6 / found["ray"]["shipment_bytes"]
+    # What a shard sends to the learner it has to pack: as dear a byte as unpacking one.
+    per_byte = insert / (PERIOD * stage["bytes_per_step"])
     batch_bytes = float(stage["batch_bytes_compressed"])
     return Costs(
         decision=alone * actor_factor,
@@ -81,7 +82,7 @@ class Size:
     samples_per_insert: float
     network_gbit: float  # of the learner's node, and of each shard's
     weights_every: int = 200  # learner steps
-    environments_per_process: int = 32
+    environments_per_process: int = 16
 
 
 def predict(c: Costs, s: Size) -> dict[str, Any]:
@@ -111,6 +112,7 @@ def predict(c: Costs, s: Size) -> dict[str, Any]:
         "weights_MB_per_s_and_node": steps / s.weights_every * c.weight_bytes / 1e6,
         "replay_GB": CAPACITY * PERIOD * c.bytes_per_step / 1e9,
         "acting_processes": processes,
+        "acting_memory_GB": processes * PROCESS_GB,
         "signs_of_life_per_s": processes / 2.0,
         "busy_share": {stage: decisions / value for stage, value in most.items()},
     }
@@ -174,7 +176,7 @@ def main() -> int:
             "predicted_over_measured": inserted / run["inserted_per_s"],
         })  # fmt: skip
     networks = [s["network"] for s in found["stages"]]
-    big = costs(found, "resnet" if "resnet" in networks else networks[0], 32, factor, insert)
+    big = costs(found, "resnet" if "resnet" in networks else networks[0], 16, factor, insert)
     predictions = [predict(big, size) for size in sizes(args.gpu_step)]
     for row in (*checks, *stub_checks, *predictions):
         for name, value in row.items():
