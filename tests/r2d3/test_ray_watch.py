@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from r2d3.config import make_config
+from r2d3.config import Config, make_config
 from r2d3.errors import UserError
+from r2d3.launch.ray.placement import number_of_actors, options
 from r2d3.launch.ray.safety import check_listening, machine_addresses, prepare_token
 from r2d3.launch.ray.shard import Health, Heard
 from r2d3.launch.ray.shipping import Note
@@ -88,6 +89,39 @@ def test_an_actor_s_user_mistake_ends_the_run_at_once() -> None:
         ActorWatch(30.0).look(
             health({0: (0.1, heard(failures=("NaN in rewards",), users_mistake=True))}), 0.0
         )
+
+
+# -- who goes where ------------------------------------------------------------------------------
+
+
+def cluster_config(**more: object) -> Config:
+    return make_config(env="x", agent="r2d2", launch="ray", **more)
+
+
+def test_resources_are_ray_s_own_and_an_operator_s() -> None:
+    said = '{"num_cpus": 4, "num_gpus": 1, "gpu_node": 0.5}'
+    asked = options(cluster_config(learner_resources=said), "learner")
+    assert (asked["num_cpus"], asked["num_gpus"]) == (4, 1)
+    assert asked["resources"] == {"gpu_node": 0.5}
+    assert options(cluster_config(actor_resources="{}"), "actor")["num_cpus"] == 0
+    assert asked["max_restarts"] == -1
+
+
+def test_the_learner_gets_the_gpu_of_a_cluster_that_has_one() -> None:
+    assert options(cluster_config(), "learner", gpus=1.0)["num_gpus"] == 1
+    assert "num_gpus" not in options(cluster_config(), "learner", gpus=0.0)
+    assert "num_gpus" not in options(cluster_config(device="cpu"), "learner", gpus=1.0)
+    assert "num_gpus" not in options(cluster_config(), "actor", gpus=1.0)
+
+
+def test_there_is_an_acting_process_for_each_cpu_left() -> None:
+    assert number_of_actors(cluster_config(), 2.0) == 1  # one is the learner's
+    assert number_of_actors(cluster_config(), 17.0) == 16
+    assert number_of_actors(cluster_config(actors=4), 17.0) == 4
+    assert number_of_actors(cluster_config(), 0.0) == 1
+    assert number_of_actors(cluster_config(actor_processes=3), 99.0) == 3
+    two_each = cluster_config(actor_resources='{"num_cpus": 2}')
+    assert number_of_actors(two_each, 17.0) == 8
 
 
 # -- who may listen, who may talk ----------------------------------------------------------------

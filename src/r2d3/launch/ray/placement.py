@@ -19,9 +19,12 @@ from r2d3.spaces import ObservationSpec
 _OWN = ("num_cpus", "num_gpus", "memory")
 
 
-def options(config: Config, role: str) -> dict[str, Any]:
-    """What Ray is asked for. Every process is started again whenever it dies."""
+def options(config: Config, role: str, gpus: float = 0.0) -> dict[str, Any]:
+    """What Ray is asked for, in a cluster that has so many GPUs. Every process is started again
+    whenever it dies."""
     wanted = json.loads(getattr(config, f"{role}_resources"))
+    if role == "learner" and config.device != "cpu" and gpus >= 1:
+        wanted.setdefault("num_gpus", 1)  # Ray hides GPUs from whoever reserved none
     own = {name: amount for name, amount in wanted.items() if name in _OWN}
     named = {name: amount for name, amount in wanted.items() if name not in _OWN}
     return {
@@ -81,8 +84,10 @@ class Roles:
         cpus: float,
         acting: type = ActingProcess,
     ):
+        gpus = ray.cluster_resources().get("GPU", 0.0)
+
         def start(role: str, name: str, process: type, *arguments: Any) -> Any:
-            made = ray.remote(process).options(name=name, **options(config, role))
+            made = ray.remote(process).options(name=name, **options(config, role, gpus))
             return made.remote(config, *arguments)
 
         workers = number_of_actors(config, cpus)
