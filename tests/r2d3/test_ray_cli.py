@@ -93,8 +93,20 @@ def test_a_public_address_is_refused_in_one_line(tmp_path: pathlib.Path) -> None
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path: pathlib.Path) -> None:
     (tmp_path / "token").touch(mode=0o600)
     (tmp_path / "token").write_text("0" * 64)
-    said = one_line(tmp_path, "--launch", "ray", "--address", "auto")
-    assert "--address auto" in said
+    said = one_line(tmp_path, "--launch", "ray", "--address", "127.0.0.1:9")
+    assert "--address 127.0.0.1:9: nothing answers there" in said
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_another_token_than_the_cluster_s_is_one_line(
+    cluster: object, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "token").touch(mode=0o600)
+    (tmp_path / "token").write_text("0" * 64)
+    address = cluster.address  # type: ignore[attr-defined]
+    said = one_line(tmp_path, "--launch", "ray", "--address", address)
+    assert "with the same token as this machine?" in said
 
 
 def test_inline_imports_no_ray() -> None:

@@ -6,11 +6,14 @@ it, and `--resume` places them anew from what is in the run folder.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import pathlib
+import socket
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ray
@@ -198,11 +201,16 @@ def connect(config: Config) -> None:
     """Joins the cluster at --address; without one, starts Ray here."""
     quiet = {"log_to_driver": False, "configure_logging": True, "logging_level": logging.ERROR}
     if config.address:
+        _demand_an_answer(config.address)
         try:
-            ray.init(address=config.address, **quiet)
+            with _silent_stderr():
+                ray.init(address=config.address, **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())
-            raise UserError(f"--address {config.address}: {reason}") from None
+            raise UserError(
+                f"--address {config.address}: {reason} (is it a Ray {ray.__version__}, with the "
+                "same token as this machine?)"
+            ) from None
         return
     needed = sum(demand(config, role, "num_cpus") for role in ("learner", "evaluator"))
     needed += demand(config, "replay", "num_cpus") * config.replay_shards
@@ -216,3 +224,28 @@ def connect(config: Config) -> None:
         **({} if loopback else {"_node_ip_address": config.listen}),
         **quiet,
     )
+
+
+def _demand_an_answer(address: str) -> None:
+    """Ray itself tries for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():  # auto, or something that Ray will have to judge
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+    except OSError as error:
+        raise UserError(f"--address {address}: nothing answers there ({error})") from None
+
+
+@contextlib.contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Ray's C++ part warns on its own of what an exception says too, once a second."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
