@@ -42,7 +42,6 @@ def listening(pid: int) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_a_local_run_leaves_a_run_folder_and_listens_on_loopback_alone(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -98,7 +97,6 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path: pathlib.Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("ray")
 def test_another_token_than_the_cluster_s_is_one_line(
     cluster: object, tmp_path: pathlib.Path
 ) -> None:

@@ -25,7 +25,7 @@ from r2d3.config import Config, flag, make_config
 from r2d3.metrics import read_metrics
 from r2d3.terminal import Reporter
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.slow
 
 HERE = pathlib.Path(__file__).parent
 HANG_SECONDS = 8.0

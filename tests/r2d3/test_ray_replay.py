@@ -86,7 +86,6 @@ def sharded(config: Config, handles: list[Any]) -> Any:
     return replay
 
 
-@pytest.mark.xdist_group("ray")
 def test_a_script_gives_identical_batches_under_both_launchers(
     cluster: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -120,7 +119,6 @@ def test_a_script_gives_identical_batches_under_both_launchers(
         assert torch.equal(a, b)
 
 
-@pytest.mark.xdist_group("ray")
 def test_priorities_are_global_across_shards(cluster: Any, tmp_path: pathlib.Path) -> None:
     import ray
 
@@ -170,7 +168,6 @@ def test_priorities_are_global_across_shards(cluster: Any, tmp_path: pathlib.Pat
         ray.kill(handle)
 
 
-@pytest.mark.xdist_group("ray")
 def test_a_shard_holds_its_actors_at_the_learner_s_limit(
     cluster: Any, tmp_path: pathlib.Path
 ) -> None:
