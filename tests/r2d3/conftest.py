@@ -37,7 +37,7 @@ def _minari_in_a_folder_of_our_own(
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Ray cluster of three nodes on this machine, with a token, as a user would have it.
 
-    One for each process of pytest-xdist that needs it; `--dist loadfile` keeps a file's tests in one.
+    One for each process of pytest-xdist that needs it: `--dist loadfile` keeps files whole.
     """
     token = tmp_path_factory.mktemp("ray") / "token"
     token.touch(mode=0o600)

@@ -7,7 +7,6 @@ import pathlib
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from agent_fakes import SPEC, episode
 
