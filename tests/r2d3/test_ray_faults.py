@@ -164,7 +164,8 @@ def _identities(shard: Any) -> list[tuple[float, float]]:
 @pytest.fixture(scope="module")
 def going(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
     folder = tmp_path_factory.mktemp("going")
-    args = json.dumps({"hang": str(folder / "hang")})
+    # Slow enough that the learner waits for the actors: these are never held, always sending.
+    args = json.dumps({"hang": str(folder / "hang"), "pause": 0.015})
     run = Going(settings(folder / "run", env_args=args))
     run.wait("the first steps", lambda: run.counter("learner_steps") > 30)
     yield run
