@@ -63,7 +63,7 @@ demo: $(INSTALLED)
 	@echo "The run: $(DEMO)/report.html"
 
 test: $(INSTALLED)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check

@@ -135,9 +135,17 @@ class Actor:
         sink: Sink,
         seed: int,
         on_episode: Callable[[EpisodeSummary], None],
+        rungs: np.ndarray | None = None,
     ):
+        """`rungs`: which of the run's environments these are, where they are not all of them."""
         self.stream, self.config, self.on_episode = stream, config, on_episode
-        epsilons = epsilon_ladder(stream.count, config.epsilon_base, config.epsilon_power)
+        self.rungs = np.arange(stream.count) if rungs is None else rungs
+        ladder = epsilon_ladder(
+            stream.count if rungs is None else config.actors,
+            config.epsilon_base,
+            config.epsilon_power,
+        )
+        epsilons = ladder[self.rungs]
         self.policy = Policy(network, epsilons, seed)
         shape = SequenceShape(config.sequence_length, config.burn_in, config.overlap)
         codec = ChunkCodec(stream.spec)
@@ -220,7 +228,7 @@ class Actor:
             predicted = float(losses.unrescale(torch.tensor(predicted)))
         success = success_of(infos, i)
         return EpisodeSummary(
-            env_index=i,
+            env_index=int(self.rungs[i]),
             epsilon=float(self.policy.epsilons[i]),
             undiscounted_return=total,
             discounted_return=discounted,
@@ -246,9 +254,10 @@ class Actor:
         self.bad_steps += 1
         self.bad_in_a_row += 1
         if self.bad_in_a_row >= self.config.bad_steps_allowed:
+            which = self.rungs[np.flatnonzero(bad)].tolist()
             raise UserError(
                 f"stopped: NaN or infinity in rewards or observations of environments "
-                f"{np.flatnonzero(bad).tolist()}, in {self.bad_in_a_row} steps in a row. "
+                f"{which}, in {self.bad_in_a_row} steps in a row. "
                 "Nothing of it was learned from; the environment needs mending"
             )
 

@@ -115,6 +115,36 @@ class Config:
     report: bool = _setting(True, "keep report.html, the run's page, up to date")
     tensorboard: bool = _setting(True, "write TensorBoard events beside metrics.jsonl")
     bad_steps_allowed: int = _setting(5, "steps with NaN or infinity in a row before the run stops")
+    # More than one process (docs/cluster.md)
+    launch: Literal["inline", "ray"] = _setting(
+        "inline", "all in this process, or each role in processes of its own, on Ray"
+    )
+    address: str = _setting(
+        "", "of a Ray cluster to join, or auto (default: start Ray on this machine)"
+    )
+    listen: str = _setting(
+        "127.0.0.1", "address that a Ray started here takes; another one lets machines join"
+    )
+    listen_publicly: bool = _setting(
+        False, "start Ray though the machine has a public address, which it will listen on"
+    )
+    dashboard: bool = _setting(False, "start Ray's dashboard too, on 127.0.0.1")
+    actor_processes: int = _setting(
+        0, "processes that the environments are divided among (0: one for each free CPU)"
+    )
+    replay_shards: int = _setting(1, "processes that the agent's replay is divided among")
+    prefetch: int = _setting(2, "batches that are drawn and decoded ahead of the learner")
+    actor_resources: str = _setting(
+        '{"num_cpus": 1}', "what Ray shall reserve for each acting process, as JSON"
+    )
+    learner_resources: str = _setting(
+        '{"num_cpus": 1}', 'the same for the learner; names of your own pick nodes: {"gpu_node": 1}'
+    )
+    replay_resources: str = _setting('{"num_cpus": 0}', "the same for each replay shard")
+    evaluator_resources: str = _setting('{"num_cpus": 0}', "the same for the evaluator")
+    hang_seconds: float = _setting(
+        120.0, "a process that is silent, or in one environment step, for so long is restarted"
+    )
 
     @property
     def trained_steps(self) -> int:
@@ -269,13 +299,25 @@ def check(config: Config) -> None:
         (c.demo_ratio_start < 0) == (c.demo_ratio_steps == 0),
         "--demo-ratio-start and --demo-ratio-steps go together",
     )
-    try:
-        env_args = json.loads(c.env_args)
-    except json.JSONDecodeError as error:
-        raise UserError(f"--env-args is no JSON: {error}") from None
-    _demand(
-        isinstance(env_args, dict), "--env-args must be a JSON object, such as '{\"height\": 36}'"
-    )
+    _json_object(c, "env_args", '{"height": 36}')
+    for role in ROLES:
+        resources = _json_object(c, f"{role}_resources", '{"num_cpus": 1}')
+        for name, amount in resources.items():
+            _demand(
+                isinstance(amount, (int, float)) and not isinstance(amount, bool) and amount >= 0,
+                f"{flag(f'{role}_resources')}: '{name}' must be a number, 0 or more",
+            )
+    if c.launch == "inline":
+        _demand(not c.address, "--address names a Ray cluster: it needs --launch ray")
+    else:
+        _demand(
+            c.replay_shards <= c.replay_capacity, "--replay-shards: more than --replay-capacity"
+        )
+        _demand(
+            c.actor_processes <= max(c.actors, 1),
+            f"--actor-processes {c.actor_processes}: there are only {c.actors} environments "
+            "(--actors) to divide among them",
+        )
 
 
 _AT_LEAST = {
@@ -285,8 +327,21 @@ _AT_LEAST = {
     "final_episodes": 0, "demo_limit": 0, "seed": 0, "bad_steps_allowed": 1, "torch_threads": 1,
     "warmup_steps": 0, "minutes": 0, "learner_steps": 0, "checkpoint_minutes": 0,
     "margin_weight": 0, "checkpoint_steps": 0, "max_episode_steps": 0, "priority_exponent": 0,
-    "importance_exponent": 0, "demo_ratio_steps": 0, "video_every": 0,
+    "importance_exponent": 0, "demo_ratio_steps": 0, "video_every": 0, "actor_processes": 0,
+    "replay_shards": 1, "prefetch": 1, "hang_seconds": 1,
 }  # fmt: skip
+
+ROLES = ("actor", "learner", "replay", "evaluator")  # each with resources of its own under Ray
+
+
+def _json_object(config: Config, name: str, example: str) -> dict[str, Any]:
+    try:
+        value = json.loads(getattr(config, name))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{flag(name)} is no JSON: {error}") from None
+    _demand(isinstance(value, dict), f"{flag(name)} must be a JSON object, such as '{example}'")
+    assert isinstance(value, dict)
+    return value
 
 
 def flag(name: str) -> str:

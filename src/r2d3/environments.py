@@ -56,8 +56,11 @@ def find_environment(env_id: str) -> gym.envs.registration.EnvSpec:
             importlib.import_module(_PACKAGES[name])
         except ImportError as error:
             raise UserError(f"'{env_id}' needs the package '{_PACKAGES[name]}': {error}") from None
+    module, _, name = env_id.rpartition(":")
     try:
-        return gym.spec(env_id)
+        if module:  # "package:Env-v0", as gym.make knows it; gym.spec imports nothing
+            importlib.import_module(module)
+        return gym.spec(name)
     except gym.error.Error as error:
         raise UserError(f"no environment '{env_id}': {error}") from None
 

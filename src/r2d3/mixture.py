@@ -7,18 +7,27 @@ The choice is made anew for every element, as the paper says. So rho = 1/256 wor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from r2d3.replay import Draw, PrioritisedReplay, SequenceBatch
+from r2d3.replay import Draw, SequenceBatch
+
+
+class Replay(Protocol):
+    """What batches are drawn from: a replay in this process, or one spread over others."""
+
+    def draw(self, count: int) -> Draw: ...
+    def new_batch(self, size: int) -> SequenceBatch: ...
+    def read(self, draw: Draw, batch: SequenceBatch, rows: np.ndarray) -> None: ...
+    def update_priorities(self, draw: Draw, priorities: np.ndarray) -> None: ...
 
 
 @dataclass(frozen=True)
 class Origin:
     """Which rows of a batch came from which replay, so that priorities find their way back."""
 
-    replay: PrioritisedReplay
+    replay: Replay
     draw: Draw
     rows: np.ndarray
 
@@ -28,8 +37,8 @@ class DemoMixture:
 
     def __init__(
         self,
-        agent: PrioritisedReplay | None,
-        demos: PrioritisedReplay | None,
+        agent: Replay | None,
+        demos: Replay | None,
         *,
         batch_size: int,
         importance_exponent: float,
@@ -41,7 +50,7 @@ class DemoMixture:
 
     def sample(self, demo_ratio: float) -> tuple[SequenceBatch, list[Origin]]:
         is_demo = self.rng.random(self.batch_size) < demo_ratio
-        replay = self.agent or self.demos
+        replay = self.agent if self.agent is not None else self.demos
         assert replay is not None, "a mixture needs at least one replay"
         batch = replay.new_batch(self.batch_size)
         batch.is_demo = is_demo

@@ -65,6 +65,77 @@ class Chunks:
     blobs: dict[int, tuple[bytes, int]]
 
 
+class SequenceReader:
+    """From drawn, compressed sequences to batches. Needs no replay: a learner on another machine
+    than the replay decodes what it was sent."""
+
+    def __init__(self, spec: ObservationSpec, shape: SequenceShape, state_size: int = 0):
+        self.spec, self.shape, self.codec = spec, shape, ChunkCodec(spec)
+        self.state_size = state_size  # width of stored recurrent states, 0: none are stored
+
+    def new_batch(self, size: int) -> SequenceBatch:
+        m = self.shape.length
+        # Every row is filled by `read`, padding included, so nothing need be cleared here.
+        observations = {
+            f.name: np.empty((size, m + 1, *f.shape), f.dtype) for f in self.spec.fields
+        }
+        return SequenceBatch(
+            observations=observations,
+            prev_action=np.empty((size, m + 1), np.int64),
+            prev_reward=np.empty((size, m + 1), np.float32),
+            action=np.zeros((size, m), np.int64),
+            reward=np.zeros((size, m), np.float32),
+            terminal=np.zeros((size, m), np.float32),
+            mask=np.zeros((size, m), np.float32),
+            left_pad=np.zeros(size, np.int64),
+            state=np.zeros((size, 2, self.state_size), np.float32) if self.state_size else None,
+            weight=np.ones(size, np.float32),
+            is_demo=np.zeros(size, bool),
+        )
+
+    def read(self, draw: Draw, batch: SequenceBatch, rows: np.ndarray) -> None:
+        """Decodes the drawn sequences into the given rows of a batch."""
+        for row, chunks, place, state in zip(
+            rows, draw.chunks, draw.layout, draw.states, strict=True
+        ):
+            self._decode_into(batch, int(row), chunks, *place)
+            if batch.state is not None and state is not None:
+                batch.state[row] = state
+
+    def _decode_into(
+        self,
+        batch: SequenceBatch,
+        row: int,
+        chunks: list[tuple[bytes, int]],
+        offset: int,
+        left_pad: int,
+        steps: int,
+        terminal: int,
+    ) -> None:
+        columns = {**batch.observations}
+        columns["prev_action"] = batch.prev_action
+        columns["prev_reward"] = batch.prev_reward
+        at, missing = left_pad, steps + 1
+        for blob, chunk_steps in chunks:
+            # A chunk's last time step is the next chunk's first: it is read from the last one only.
+            count = min(chunk_steps + 1 - offset, missing)
+            for name, values in self.codec.decode(blob, chunk_steps).items():
+                columns[name][row, at : at + count] = values[offset : offset + count]
+            at, missing, offset = at + count - 1, missing - count + 1, 0
+        if missing != 1:
+            raise LookupError(f"a sequence of {steps} steps lacks {missing - 1} of them")
+        end = left_pad + steps
+        for name, column in columns.items():
+            blank = NO_ACTION if name == "prev_action" else 0
+            column[row, :left_pad] = blank
+            column[row, end + 1 :] = blank
+        batch.action[row, left_pad:end] = batch.prev_action[row, left_pad + 1 : end + 1]
+        batch.reward[row, left_pad:end] = batch.prev_reward[row, left_pad + 1 : end + 1]
+        batch.mask[row, left_pad:end] = 1.0
+        batch.terminal[row, end - 1] = terminal
+        batch.left_pad[row] = left_pad
+
+
 class PrioritisedReplay:
     """Thread safe: one lock, held for work on the tables, never while (de)compressing."""
 
@@ -80,7 +151,9 @@ class PrioritisedReplay:
         state_size: int = 0,
         uniform: bool = False,
     ):
-        self.spec, self.shape, self.codec = spec, shape, ChunkCodec(spec)
+        self.spec, self.shape = spec, shape
+        self.reader = SequenceReader(spec, shape, state_size)
+        self.codec = self.reader.codec
         self.capacity, self.capacity_bytes = capacity, capacity_bytes
         self.exponent = 0.0 if uniform else exponent
         self.state_size = state_size  # width of stored recurrent states, 0: none are stored
@@ -186,66 +259,11 @@ class PrioritisedReplay:
             )
 
     def new_batch(self, size: int) -> SequenceBatch:
-        m = self.shape.length
-        # Every row is filled by `read`, padding included, so nothing need be cleared here.
-        observations = {
-            f.name: np.empty((size, m + 1, *f.shape), f.dtype) for f in self.spec.fields
-        }
-        return SequenceBatch(
-            observations=observations,
-            prev_action=np.empty((size, m + 1), np.int64),
-            prev_reward=np.empty((size, m + 1), np.float32),
-            action=np.zeros((size, m), np.int64),
-            reward=np.zeros((size, m), np.float32),
-            terminal=np.zeros((size, m), np.float32),
-            mask=np.zeros((size, m), np.float32),
-            left_pad=np.zeros(size, np.int64),
-            state=np.zeros((size, 2, self.state_size), np.float32) if self.state_size else None,
-            weight=np.ones(size, np.float32),
-            is_demo=np.zeros(size, bool),
-        )
+        return self.reader.new_batch(size)
 
     def read(self, draw: Draw, batch: SequenceBatch, rows: np.ndarray) -> None:
         """Decodes the drawn sequences into the given rows of a batch."""
-        for row, chunks, place, state in zip(
-            rows, draw.chunks, draw.layout, draw.states, strict=True
-        ):
-            self._decode_into(batch, int(row), chunks, *place)
-            if batch.state is not None and state is not None:
-                batch.state[row] = state
-
-    def _decode_into(
-        self,
-        batch: SequenceBatch,
-        row: int,
-        chunks: list[tuple[bytes, int]],
-        offset: int,
-        left_pad: int,
-        steps: int,
-        terminal: int,
-    ) -> None:
-        columns = {**batch.observations}
-        columns["prev_action"] = batch.prev_action
-        columns["prev_reward"] = batch.prev_reward
-        at, missing = left_pad, steps + 1
-        for blob, chunk_steps in chunks:
-            # A chunk's last time step is the next chunk's first: it is read from the last one only.
-            count = min(chunk_steps + 1 - offset, missing)
-            for name, values in self.codec.decode(blob, chunk_steps).items():
-                columns[name][row, at : at + count] = values[offset : offset + count]
-            at, missing, offset = at + count - 1, missing - count + 1, 0
-        if missing != 1:
-            raise LookupError(f"a sequence of {steps} steps lacks {missing - 1} of them")
-        end = left_pad + steps
-        for name, column in columns.items():
-            blank = NO_ACTION if name == "prev_action" else 0
-            column[row, :left_pad] = blank
-            column[row, end + 1 :] = blank
-        batch.action[row, left_pad:end] = batch.prev_action[row, left_pad + 1 : end + 1]
-        batch.reward[row, left_pad:end] = batch.prev_reward[row, left_pad + 1 : end + 1]
-        batch.mask[row, left_pad:end] = 1.0
-        batch.terminal[row, end - 1] = terminal
-        batch.left_pad[row] = left_pad
+        self.reader.read(draw, batch, rows)
 
     def update_priorities(self, draw: Draw, priorities: np.ndarray) -> None:
         """Sequences that have left since they were drawn are passed over, and counted."""
@@ -254,6 +272,11 @@ class PrioritisedReplay:
             self.late_updates += int((~present).sum())
             raised = np.maximum(priorities[present], SMALLEST_PRIORITY) ** self.exponent
             self.tree.set(draw.slots[present], raised)
+
+    @property
+    def mass(self) -> float:
+        """The whole weight: what a sequence's own weight is a share of."""
+        return self.tree.total
 
     # -- the checkpoint ------------------------------------------------------------------------
 

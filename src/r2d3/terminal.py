@@ -29,7 +29,8 @@ class Reporter:
         line = _line("train", state, names)
         left = state.get("seconds_left")
         tail = f", {_duration(left)} left" if left is not None else ""
-        self.say(f"{line}, {_megabytes(state)}{state['waiting']}{tail}")
+        troubles = "".join(f"; {trouble}" for trouble in state.get("troubles", ()))
+        self.say(f"{line}, {_megabytes(state)}{state['waiting']}{tail}{troubles}")
 
     def close(self) -> None:
         pass
@@ -91,6 +92,7 @@ class LiveReporter(Reporter):
             ("skipped (NaN)", now("skipped_steps"), ""),
             ("time left", left, f"trained {trained}"),
         ]
+        rows += [("trouble", "", trouble) for trouble in state.get("troubles", ())]
         for name, value, remark in rows:
             table.add_row(name, value, remark)
         return table

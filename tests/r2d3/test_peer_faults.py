@@ -26,7 +26,7 @@ from r2d3.config import make_config
 from r2d3.demos import demonstration_replay, load_demonstrations, save_demonstrations
 from r2d3.environments import EpisodeStream, make_environment
 from r2d3.errors import UserError
-from r2d3.launch import acting_thread, inline
+from r2d3.launch import acting_thread, inline, loop
 from r2d3.launch.acting_thread import ActingThread
 from r2d3.launch.parts import build, make_network
 from r2d3.learner import Learner
@@ -430,7 +430,7 @@ def test_fault_11_waiting_is_seen_and_ends_with_a_reason() -> None:
 def test_fault_11_an_environment_that_hangs_ends_the_run_with_a_reason(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inline, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(loop, "STALL_SECONDS", 0.3)
     monkeypatch.setattr(acting_thread, "STOP_SECONDS", 0.1)
     c = settings(agent="r2d2", demos="", demo_ratio=0.0, actors=1, learner_steps=5, threads=1)
     run = inline.Run(dataclasses.replace(c, out=str(tmp_path)), Reporter(io.StringIO()))

@@ -54,6 +54,7 @@ VERBS: dict[str, Verb | Group] = {
             "env": Verb("r2d3.cli.bench_env", "how fast the environments step on this machine"),
             "learner": Verb("r2d3.cli.bench_learner", "how fast the learner is on this machine"),
             "replay": Verb("r2d3.cli.bench_replay", "how fast and how small the replay is"),
+            "scale": Verb("r2d3.cli.bench_scale", "each stage alone, the whole under Ray"),
         },
         "measure the speed of a part",
     ),

@@ -18,10 +18,16 @@ EPILOG = """examples:
   r2d3 train BabyAI-UnlockPickup-v0 --demos minigrid/BabyAI-UnlockPickup/bot-v0 --minutes 5
   r2d3 train HardEight/WallSensor-v0 --demos hardeight/wall-sensor/scripted-v0 --demo-ratio 1/64
   r2d3 train BabyAI-UnlockPickup-v0 --agent r2d2 --minutes 5 --out runs/r2d2
+  r2d3 train HardEight/WallSensor-v0 --demos D --preset paper --launch ray --address auto ...
   r2d3 train --resume --out runs/r2d2"""
 
 # What may be changed when a run is taken up again: how long, and where.
-_RESUMABLE = {"minutes", "learner_steps", "threads", "torch_threads", "device", "final_episodes"}
+_RESUMABLE = {
+    *("minutes", "learner_steps", "threads", "torch_threads", "device", "final_episodes"),
+    *("address", "listen", "listen_publicly", "dashboard", "actor_processes", "prefetch"),
+    *("actor_resources", "learner_resources", "replay_resources", "evaluator_resources"),
+    "hang_seconds",
+}
 
 
 # The settings from here on, under this headline of the help.
@@ -35,6 +41,7 @@ _GROUPS = {
     "actors": "acting",
     "margin_weight": "options beyond the paper",
     "minutes": "the run",
+    "launch": "more than one process (docs/cluster.md)",
 }
 
 
@@ -101,10 +108,9 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, f.name, None) is not None
     }
     config = _resumed_config(said) if args.resume else _new_config(said)
-    # Imported here, so that a wrong flag is refused before torch has been loaded.
-    from r2d3.launch.inline import Run
     from r2d3.terminal import make_reporter
 
+    Run = _launcher(config)
     reporter = make_reporter()
     page = _page_keeper(config, reporter.say)
     try:
@@ -125,6 +131,20 @@ def run(args: argparse.Namespace) -> int:
         page.close()
     reporter.say(f"run folder: {config.out}")
     return 0
+
+
+def _launcher(config: Config) -> typing.Any:
+    """Imported here, so that a wrong flag is refused before torch or Ray has been loaded."""
+    if config.launch == "ray":
+        from r2d3.launch.ray.safety import prepare_environment
+
+        prepare_environment(config)
+        from r2d3.launch.ray.run import RayRun
+
+        return RayRun
+    from r2d3.launch.inline import Run
+
+    return Run
 
 
 def _after_an_interrupt(out: str) -> str:
