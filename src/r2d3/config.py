@@ -194,7 +194,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "burn_in": 10,
         "overlap": 10,
         "learning_rate": 5e-4,
-        "averaged_weights": 0.99,  # policies churn: docs/learning.md
+        "averaged_weights": 0.99,  # policies churn; off in `paper`
         "clip_norm": 10.0,
         "discount": 0.99,
         "n_step": 10,

@@ -107,7 +107,7 @@ class AgentNetwork(nn.Module):
             if made.needs_linear:
                 self.linears[key] = nn.Sequential(
                     nn.Linear(made.outputs, features),
-                    # Without it, nothing was learned from pixels: see docs/learning.md.
+                    # Without it a prototype learned nothing from pixels: features were all alike.
                     nn.LayerNorm(features) if layer_norm else nn.Identity(),
                     nn.ReLU(),
                 )

@@ -187,7 +187,7 @@ def test_fault_04_arguments_of_the_loss_cannot_be_swapped_and_extras_are_off() -
         c = make_config(env="x", demos="d", preset=preset)
         assert (c.margin_weight, c.stored_state) == (0.0, False)
         assert (c.warmup_steps, c.demo_ratio_steps) == (0, 0)
-        # Changes no loss, and the laptop needs it: docs/learning.md.
+        # Changes no loss; evens out the churn of policies on the laptop.
         assert c.averaged_weights == (0.99 if preset == "laptop" else 0.0)
     # Rewards and values are no longer the same shape, so a swap of those two fails too.
     with pytest.raises((RuntimeError, IndexError)):
