@@ -63,7 +63,8 @@ demo: $(INSTALLED)
 	@echo "The run: $(DEMO)/report.html"
 
 test: $(INSTALLED)
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 -m "not cluster"
+	$(BIN)/pytest -m cluster
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check

@@ -20,6 +20,13 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 torch.set_num_threads(1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a cluster are told apart: `make test` gives them the machine for themselves."""
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.cluster)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _environments() -> None:
     agent_fakes.register()
@@ -35,10 +42,7 @@ def _minari_in_a_folder_of_our_own(
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A Ray cluster of three nodes on this machine, with a token, as a user would have it.
-
-    One for each process of pytest-xdist that needs it: `--dist loadfile` keeps files whole.
-    """
+    """A Ray cluster of three nodes on this machine, with a token, as a user would have it."""
     token = tmp_path_factory.mktemp("ray") / "token"
     token.touch(mode=0o600)
     token.write_text("0123456789abcdef" * 4)

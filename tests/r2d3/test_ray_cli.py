@@ -42,6 +42,7 @@ def listening(pid: int) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.cluster
 def test_a_local_run_leaves_a_run_folder_and_listens_on_loopback_alone(
     tmp_path: pathlib.Path,
 ) -> None:
